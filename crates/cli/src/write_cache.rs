@@ -104,7 +104,7 @@ impl WriteCacheFlags {
     /// Tells the user which disks are switched, and the consequence.
     pub(crate) fn notice(&self, switch: &WriteCacheSwitch) -> String {
         let mut disks = Vec::new();
-        for (disk, state) in switch.found() {
+        for (disk, state) in switch.initial_states() {
             disks.push(match state {
                 WriteCache::WriteBack => format!("{disk} (now on)"),
                 WriteCache::WriteThrough => format!("{disk} (now off)"),

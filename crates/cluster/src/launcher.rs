@@ -1,12 +1,12 @@
-//! The variables by which a launcher tells a process its rank, the job that it belongs to, and the
-//! socket on which its fences are requested.
+//! Reads from the environment of a process what its launcher gave it: its rank, the job that it
+//! belongs to, and the socket on which its fences are requested.
 
 use diskproof_model::target::Rank;
 
 /// The variables of a launcher for the rank of a process.
 struct RankVariables {
     rank: &'static str,
-    /// The variable with the number of ranks; `None` where the launcher does not tell it.
+    /// The variable with the number of ranks; `None` where the launcher sets none.
     size: Option<&'static str>,
     /// A variable that only processes with a rank have; `None` where the one with the rank is
     /// enough.
@@ -55,6 +55,8 @@ struct JobVariables {
     step: Option<&'static str>,
 }
 
+/// The variables of each launcher, in the order in which they are looked for: an mpirun within a
+/// job of Slurm belongs to that job.
 const JOBS: [JobVariables; 2] = [
     JobVariables {
         job: "SLURM_JOB_ID",

@@ -1,19 +1,21 @@
-//! Fences by the process manager interface, first version: plain lines over a socket that the
-//! launcher left open. Hydra (MPICH, Intel MPI) speaks it, and `srun --mpi=pmi2`. Nothing is
-//! exchanged but the fences themselves.
+//! Takes part in fences by the process manager interface, first version: plain lines over a socket
+//! that the launcher left open. Hydra (MPICH, Intel MPI) speaks it, and `srun --mpi=pmi2`. Nothing
+//! is exchanged but the fences themselves.
 
 use diskproof_model::together::{Fence, FenceFailure};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// The number of fences that a run asks for. The quickest of them shows best how far the clocks are
-/// apart; more fences make a quick one likelier and take longer.
+/// The number of fences that a run enters. The quickest of them shows best how far the clocks are
+/// apart; more fences make a quick one likelier and take longer. All ranks must enter equally many,
+/// so that programs of one run must agree on it. Chosen, not measured.
 pub const FENCES: usize = 10;
-/// The longest wait for an answer: for the last rank to come to a fence.
+/// The longest wait for an answer: for the last rank to come to a fence. Chosen: the ranks of a job
+/// start within seconds.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// The longest that a wait goes on before it looks for Ctrl-C.
+/// The longest that a wait goes on before it looks for Ctrl-C: a user does not notice the delay.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The most bytes of an answer. A longer one comes from no launcher.
 const LINE_BYTES_MAX: usize = 4096;

@@ -1,5 +1,5 @@
-//! The most by which a wall clock may be wrong, and the source of that bound. The clock is never
-//! set.
+//! Finds the most by which a wall clock may be wrong, and the source of that bound. The clock is
+//! never set.
 
 use diskproof_model::wall_clock::{KernelClock, WallSource};
 use std::io::{self, BufRead, BufReader};
@@ -13,13 +13,13 @@ const OWN_REFERENCE: &str = "7F7F0101";
 const NO_REFERENCE: &str = "00000000";
 /// The longest that chronyc may take. It answers in milliseconds where its service runs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The pause before the answer is looked for again.
+/// The pause before the answer is looked for again. Chosen, not measured.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A bound of the error of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WallBound {
-    /// The most that the wall clock may be wrong, in nanoseconds; `None` where nothing tells.
+    /// The most that the wall clock may be wrong, in nanoseconds; `None` where no source knows it.
     pub bound_ns: Option<u64>,
     /// The source of the bound.
     pub source: WallSource,
@@ -29,7 +29,7 @@ pub struct WallBound {
 }
 
 impl WallBound {
-    /// The bound of a clock whose error a source knows.
+    /// The bound of a clock with an error of at most `error_ns` by this source.
     fn new(error_ns: u64, source: WallSource, apart_ns: u64) -> Self {
         Self {
             bound_ns: Some(error_ns.saturating_add(apart_ns)),
@@ -96,10 +96,10 @@ fn first_line(
     std::thread::spawn(move || {
         let (mut line, mut output) = (String::new(), BufReader::new(output));
         if output.read_line(&mut line).is_ok() {
-            // Nobody receives it after the time is over.
+            // It is not received after the time is over.
             let _ = sender.send(line);
         }
-        // The program fails where nobody reads the rest.
+        // The program fails where the rest is not read.
         let _ = io::copy(&mut output, &mut io::sink());
     });
     while let Ok(None) = program.try_wait() {

@@ -1,4 +1,4 @@
-//! Why a target could not be opened or prepared, each with what to do about it.
+//! Explains to the user why a target could not be opened or prepared, and what to do about it.
 
 use crate::kernel::naming::errno_name;
 use diskproof_model::target::Refusal;
@@ -135,6 +135,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The error for an answer of the kernel to the step `doing`, which completes "cannot …".
     pub(crate) fn from_errno(path: &str, doing: &'static str, errno: Errno) -> Self {
         let path = path.to_owned();
         match errno {

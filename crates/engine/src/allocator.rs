@@ -1,11 +1,11 @@
-//! The allocator of the program: the kernel for large blocks, else the system's, with an error
-//! and an exit code where there is no memory left. Rust would abort, with a core dump and without a
-//! word about limits.
+//! Allocates the program's memory: large blocks by the kernel, others by the system's allocator,
+//! with an error and an exit code where there is no memory left. Rust would abort, with a core dump
+//! and without a word about limits.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Ends the program where it gets no memory.
+/// Ends the program where it gets no memory. So `Vec::try_reserve` never reports a lack of memory.
 pub struct EndingAllocator;
 
 /// Larger blocks, such as latency distributions, come straight from the kernel and go back to it:
@@ -17,7 +17,8 @@ const MAPPED_ALIGN_MAX: usize = 4096;
 
 const MESSAGE: &[u8] = b"diskproof: error: out of memory. Raise the limits (ulimit -v, the \
                          container's), or use fewer --jobs or a smaller --depth\n";
-/// The program's exit code for a run that failed.
+/// The program's exit code for a run that failed: the same as `FAILED` of the crate `cli`, which
+/// this one must not import.
 const EXIT_CODE: libc::c_int = 4;
 
 fn is_mapped(layout: Layout) -> bool {
@@ -50,7 +51,7 @@ unsafe impl GlobalAlloc for EndingAllocator {
         // SAFETY: the caller keeps the contract of `realloc`: the size is no overflow.
         let new_layout = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
         if is_mapped(layout) && is_mapped(new_layout) {
-            // SAFETY: `old` is a mapping of that size, which nobody uses afterwards.
+            // SAFETY: `old` is a mapping of that size, which is not used afterwards.
             return non_null_or_exit(unsafe { remap(old, layout.size(), bytes) });
         }
         if !is_mapped(layout) && !is_mapped(new_layout) {

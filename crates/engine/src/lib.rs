@@ -12,7 +12,7 @@
 //! | `survey/` | transfer rates and access times by place |
 //! | `ping/` | single requests one after the other |
 //! | `files/` | many small files |
-//! | `primes/` | the speed of a processor, for sysbench |
+//! | `primes` | the speed of a processor, for sysbench |
 //! | `accept/` | a whole device written and read back |
 //!
 //! Imports point upwards in this table only. `unsafe` lives in `allocator`, `io`, `primes`,
@@ -39,7 +39,8 @@ pub use accept::{AcceptDevice, LostDevice, MovedBatch};
 pub use files::{FilesEnding, KeepFiles};
 pub use io::any_backend::QueueConfig;
 pub use io::clock::{self, StartInstant, measure as measure_clock};
-pub use io::wall::{inherited_descriptor, kernel_clock};
+pub use io::inherited::inherited_descriptor;
+pub use io::wall::kernel_clock;
 pub use io::{Extent, Op};
 pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};

@@ -1,4 +1,4 @@
-//! Locks that survive a panic of another thread.
+//! Locks a mutex also after a panic of another thread that held it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -162,8 +162,8 @@ fn report_intervals(
 }
 
 /// Counts the primes from 3 to below `limit`, by trial division by every number up to the square
-/// root. sysbench divides 64-bit integers and compares the divisor as a floating-
-/// point number, so that its figures hold these two costs.
+/// root. sysbench divides 64-bit integers and compares the divisor as a floating-point number, so
+/// that its figures hold these two costs.
 fn primes_below(limit: u64) -> u64 {
     let mut count = 0;
     for number in 3..limit {

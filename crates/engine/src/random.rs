@@ -1,6 +1,6 @@
-//! Reproducible random numbers: splitmix64 (Steele, Lea & Flood 2014), the same on every machine
-//! and in every version. One word of state, which the hot loop keeps in a register; half the cost
-//! of xoshiro256++.
+//! Generates reproducible random numbers: splitmix64 (Steele, Lea & Flood 2014), the same on every
+//! machine and in every version. One word of state, which the hot loop keeps in a register; half
+//! the cost of xoshiro256++.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]

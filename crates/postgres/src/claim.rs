@@ -1,4 +1,4 @@
-//! How a cluster's directory is claimed: by its guard, and by a run that finds what another left.
+//! Claims a cluster's directory: for its guard, and for a run that finds what another left.
 
 use crate::cluster_files::CLUSTER_NAME;
 use diskproof_device::{ClaimedDirectory, OpenError};
@@ -8,9 +8,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The longest wait for another process that holds the cluster: the guard of a run that was killed,
-/// or a run that looks if the cluster was left.
+/// or a run that looks if the cluster was left. Chosen: both end in moments unless the disk hangs.
 pub(crate) const IN_USE_FOR: Duration = Duration::from_secs(10);
-/// The pause before a claim is tried again.
+/// The pause before a claim is tried again: a user does not notice it.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Tries a claim until no other process holds the directory, but no longer than `in_use_for`.
@@ -29,7 +29,7 @@ pub(crate) fn claim_within(
     }
 }
 
-/// Claims the cluster in a directory, for the guard that was told that it is made.
+/// Claims the cluster in a directory, for the guard that has the order [`crate::guard::MADE`].
 pub(crate) fn claim_made(target: &Path) -> Result<Option<ClaimedDirectory>, OpenError> {
     ClaimedDirectory::claim(target, CLUSTER_NAME)
 }

@@ -1,5 +1,6 @@
-//! A session of a server. tokio-postgres speaks the protocol; the session drives it by hand, so
-//! that every wait has its deadline and it needs no runtime.
+//! Drives a session of a server: connects, and runs one statement after the other. tokio-postgres
+//! speaks the protocol; the session polls it by hand, so that every wait has its deadline and it
+//! needs no runtime.
 
 use crate::error::{CONNECT, PostgresError};
 use crate::prepared::{PreparedRun, STATEMENT_NAME};
@@ -17,7 +18,7 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, SimpleQueryRow};
 /// One row of a result; `None` is NULL.
 pub(crate) type ResultRow = Vec<Option<String>>;
 
-/// The socket and what is sent over it.
+/// The future of tokio-postgres that sends and receives over the socket.
 struct Connection(Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>);
 
 impl Drop for Connection {
@@ -191,6 +192,7 @@ impl PostgresClient {
     }
 }
 
+/// The values of a row as texts.
 fn result_row(row: &SimpleQueryRow) -> ResultRow {
     let mut values = Vec::new();
     for index in 0..row.len() {

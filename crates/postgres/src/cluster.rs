@@ -1,11 +1,12 @@
-//! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
-//! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
+//! Makes a temporary cluster in an admitted directory, connects to it, and ends it, by orders to
+//! its guard. The guard does the rest and outlives diskproof, so that the cluster is removed in
+//! every case.
 
 use crate::claim::{IN_USE_FOR, claim_left, claim_within};
 use crate::client::PostgresClient;
-use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
+use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME};
 use crate::error::PostgresError;
-use crate::guard::{self, ERROR, REMOVED, STARTED, STAYS};
+use crate::guard::{self, ERROR, MADE, REMOVED, RESTART, STARTED, STAYS, SUPER_USER};
 use crate::programs::Programs;
 use crate::server_processes::{Parent, end_processes};
 use crate::stream::StopCheck;
@@ -22,11 +23,12 @@ use std::time::{Duration, Instant};
 /// take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
 /// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the
-/// guard goes on for as long as it takes.
+/// guard goes on for as long as it takes. Chosen, not measured.
 const END_WITHIN: Duration = Duration::from_secs(75);
-/// The time for the guard to notice that its server has ended, and to say how.
+/// The time for the guard to notice that its server has ended, and to say how. Chosen: many of
+/// its looks.
 const EXPLAIN_WITHIN: Duration = Duration::from_secs(2);
-/// The pause before a wait for the guard or for its server looks again.
+/// The pause before a wait for the guard or for its server looks again: a user does not notice it.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A cluster that runs in a directory of the target, until it is ended or dropped.
@@ -140,7 +142,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Fails if the server does not run any more; the error says how it ended.
+    /// Fails if the server does not run any more; the error says how it ended. Takes a line of the
+    /// guard, so that a later call has nothing to report.
     pub fn check(&self) -> Result<(), PostgresError> {
         match self.lines.try_recv() {
             Ok(line) => Err(server_error(&line)),
@@ -185,7 +188,7 @@ impl Cluster {
     /// may hold the server's processes for long, and the guard removes the cluster once it has let
     /// go of them, also after this process has ended.
     pub fn end(mut self, deadline: Option<Instant>) -> Result<(), PostgresError> {
-        // The guard removes the directory only where nobody makes it.
+        // The guard removes the directory only where no run holds it to make a cluster.
         drop(self.unclaimed.take());
         drop(self.lifeline.take());
         let target = self.path.parent().unwrap_or(Path::new("."));

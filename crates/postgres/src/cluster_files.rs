@@ -1,7 +1,6 @@
-//! Removes a cluster, and nothing that another program put into its directory: the names that
-//! initdb and a server of PostgreSQL 13 to 18 use there (its documentation, "Database File
-//! Layout"). Also the names in a cluster that its guard, its sessions and the next run must agree
-//! on.
+//! Removes a cluster, and nothing that another program put into its directory: decides by the names
+//! that initdb and a server of PostgreSQL 13 to 18 use there (its documentation, "Database File
+//! Layout").
 
 use diskproof_device::{ClaimedDirectory, Entry, OpenError};
 use rustix::fs::{FileType, fstat};
@@ -152,7 +151,8 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Numbers of relations are decimal, those of WAL and transactions hexadecimal.
+/// True of the number of a file: those of relations are decimal, those of WAL and transactions
+/// hexadecimal, in capitals.
 fn is_hexadecimal(text: &str) -> bool {
     !text.is_empty()
         && text
@@ -160,16 +160,11 @@ fn is_hexadecimal(text: &str) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
 }
 
-/// The directory of the cluster inside the target.
+/// The directory of the cluster inside the target. A later run finds by this name what another
+/// left: a run with a new name would not.
 pub(crate) const CLUSTER_NAME: &str = "diskproof-postgres";
 /// The data directory in it.
 pub(crate) const DATA_NAME: &str = "data";
-/// The superuser and only user.
-pub(crate) const SUPER_USER: &str = "diskproof";
-/// The order to start a server in the directory, which is made; a line to the guard.
-pub(crate) const MADE: &str = "made";
-/// The order to restart the server, a line to the guard.
-pub(crate) const RESTART: &str = "restart";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! The load of INSERTs that sessions of this process or pgbench make.
+//! Describes a load of INSERTs, which sessions of this process or pgbench make.
 
 /// Inserts one row, as a separate transaction. pgbench runs the same.
 pub(crate) const INSERT: &str = "INSERT INTO commits VALUES (1, now(), 'diskproof')";

@@ -1,6 +1,6 @@
-//! The server of a session and the user who connects: from a connection string in both spellings of
-//! libpq, completed by its environment variables and password file. No message repeats a value, as
-//! it may hold a password.
+//! Finds the server of a session and the user who connects: from a connection string in both
+//! spellings of libpq, completed by its environment variables and password file. No message repeats
+//! a value, as it may hold a password.
 
 use crate::conninfo_text::{
     Password, find_password, parse_settings, read_passwords, service_files, service_settings,
@@ -18,10 +18,11 @@ const PORT_DEFAULT: u16 = 5432;
 /// The directory of sockets of Debian's packages, and that of PostgreSQL's own sources.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 /// The time for each host without connect_timeout, and with one by which libpq would wait forever.
+/// Chosen, not measured.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// The smallest time that libpq takes for connect_timeout; a smaller one counts as this.
 const CONNECT_SECONDS_MIN: u64 = 2;
-/// A longer connect_timeout counts as this.
+/// A longer connect_timeout counts as this. Chosen: a watcher that waits longer looks dead.
 const CONNECT_SECONDS_MAX: u64 = 60;
 /// The name that the server's administrator sees in pg_stat_activity.
 const APPLICATION: &str = "diskproof";
@@ -60,6 +61,7 @@ enum Transport {
     Socket,
 }
 
+/// All keywords of libpq, in the order of keywords.txt.
 fn keywords() -> impl Iterator<Item = Keyword> {
     include_str!("keywords.txt")
         .lines()
@@ -326,12 +328,12 @@ fn refuse_unusable(
             && let Some(value) = setting(name)
             && values.split(' ').all(|usable| usable != value)
         {
-            let where_from = if given.iter().any(|(given, _)| given == name) {
+            let source = if given.iter().any(|(given, _)| given == name) {
                 name.to_owned()
             } else {
                 format!("{name} ({variable})")
             };
-            return Err(format!("{where_from}={value} cannot be used: {why}"));
+            return Err(format!("{source}={value} cannot be used: {why}"));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! The texts in which libpq finds the settings of a connection: the two spellings of a connection
-//! string, service files and password files (documentation of PostgreSQL, "Connection Strings",
-//! "The Connection Service File", "The Password File"). No message repeats a value, as it may be a
-//! password.
+//! Parses the texts in which libpq finds the settings of a connection: the two spellings of a
+//! connection string, service files and password files (documentation of PostgreSQL, "Connection
+//! Strings", "The Connection Service File", "The Password File"). No message repeats a value, as it
+//! may be a password.
 
 use diskproof_device::{SmallFile, read_small_file};
 use std::os::unix::fs::MetadataExt as _;
@@ -70,7 +70,7 @@ fn leading_value(text: &str) -> Option<(String, &str)> {
     Some((value, ""))
 }
 
-/// `user:password@host:port,host:port/dbname?name=value&…` behind the scheme.
+/// Reads `user:password@host:port,host:port/dbname?name=value&…`, which follows the scheme.
 fn parse_uri(text: &str) -> Result<Settings, String> {
     let (login, behind) = split_login(text);
     let (before, query) = behind.split_once('?').unwrap_or((behind, ""));

@@ -1,4 +1,5 @@
-//! The counters of a server that the user runs: a session that only reads its statistics views.
+//! Reads the counters of a server that the user runs, in a session that only reads its statistics
+//! views.
 
 use crate::client::{PostgresClient, ResultRow};
 use crate::conninfo::{ConnectInfo, ServerHost, ServerPlace};
@@ -46,7 +47,7 @@ const IO: &str = "SELECT backend_type, object, context, reads, READ_BYTES, read_
 const WAL_18: &str = "SELECT wal_bytes FROM pg_stat_wal";
 /// The write-ahead log from version 14 to 17.
 const WAL_14: &str = "SELECT wal_bytes, wal_write, wal_sync, wal_sync_time FROM pg_stat_wal";
-/// The position in the write-ahead log, which is what version 13 tells of it.
+/// The position in the write-ahead log, the only counter of it in version 13.
 const WAL_13: &str = "SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
     THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')";
 /// The bytes of temporary files.
@@ -60,7 +61,8 @@ const WRITERS: &str = "SELECT buffers_checkpoint, buffers_clean, buffers_backend
 
 /// The most that one answer may count: 64 PiB. More is no counter.
 const COUNTER_MAX: u64 = 1 << 56;
-/// The most rows that are kept of pg_stat_io, which has about 80.
+/// The most rows that are kept of pg_stat_io, which has about 80. Bounds what a foreign server can
+/// make this program hold.
 const ROWS_MAX: usize = 1000;
 
 /// The facts about a server that stay the same during a session.
@@ -153,7 +155,7 @@ impl StatSession {
         Self::describe(client, host.address_text(), is_local)
     }
 
-    /// Asks a server for the facts that stay the same, once when a session begins.
+    /// Reads the facts that stay the same, once when a session begins.
     fn describe(
         mut client: PostgresClient,
         address: String,
@@ -244,8 +246,8 @@ impl StatSession {
         Ok(rows)
     }
 
-    /// The same counters before pg_stat_io: they tell which kind of process wrote, but not which
-    /// read.
+    /// The same counters before pg_stat_io: they are apart for each kind of process that wrote, but
+    /// not for each that read.
     fn read_io_before_16(&mut self, timing: ServerTiming) -> Result<Vec<ServerIo>, PostgresError> {
         let [read, hits, read_ms] = first_row(self.client.query(DATABASES)?);
         let [checkpointer, cleaner, backends, fsyncs] = first_numbers(self.client.query(WRITERS)?);
@@ -370,7 +372,8 @@ enum Timing {
 }
 
 impl Timing {
-    /// `None` for a setting that this version of the server does not have: it is off.
+    /// The state by the value of the setting. It is off where `value` is `None`, in a version of
+    /// the server that does not have the setting.
     fn from_setting(value: Option<&str>) -> Self {
         match value {
             Some("on") => Self::On,

@@ -1,4 +1,4 @@
-//! Why PostgreSQL cannot be measured, each with what to do about it.
+//! Says why PostgreSQL cannot be measured, each reason with what to do about it.
 
 use crate::cluster_files::CLUSTER_NAME;
 use diskproof_device::OpenError;
@@ -258,7 +258,9 @@ impl PostgresError {
     }
 }
 
-// tokio-postgres keeps the kinds of its errors private, so they are told by these texts.
+// tokio-postgres keeps the kinds of its errors private, so they are recognised by these texts
+// (`impl Display for Error` in its src/error/mod.rs). Another version may have others: then such an
+// error becomes one of the protocol.
 /// The text of an error of the login.
 const AUTHENTICATION: &str = "authentication error";
 /// The text of an error where the server requests a password and none is set.

@@ -1,7 +1,7 @@
-//! The only crate that speaks to PostgreSQL. It has two parts. One makes a temporary cluster in the
-//! directory under test: it finds the programs, starts a server on a Unix socket only, loads it
-//! with INSERTs, stops and removes it. The other reads the counters of a server that the user runs,
-//! and changes nothing there.
+//! Speaks to PostgreSQL, as the only crate that does. It has two parts. One makes a temporary
+//! cluster in the directory under test: it finds the programs, starts a server on a Unix socket
+//! only, loads it with INSERTs, stops and removes it. The other reads the counters of a server that
+//! the user runs, and changes nothing there.
 #![forbid(unsafe_code)]
 
 mod claim;

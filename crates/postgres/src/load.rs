@@ -1,4 +1,5 @@
-//! INSERTs that commit, from several sessions at the same time, and what the server wrote for them.
+//! Runs INSERTs that commit, from several sessions at the same time, and measures what the server
+//! wrote for them.
 
 use crate::client::PostgresClient;
 use crate::cluster::Cluster;
@@ -17,17 +18,20 @@ use std::time::{Duration, Instant};
 /// Makes the table of the load. Its filler is as long as that of pgbench's history.
 const CREATE: &str = "CREATE TABLE commits (session int, at timestamptz, filler char(22))";
 /// The WAL segments that are written and recycled before anything is measured, so that no commit
-/// waits for a new file. Most disks write less than one of 16 MiB during a slice.
+/// waits for a new file. Most disks write less than one of 16 MiB during a slice. Chosen, not
+/// measured.
 const SEGMENTS: usize = 6;
-/// The longest that the server may take to end the sessions of a load.
+/// The longest that the server may take to end the sessions of a load. Chosen: it takes
+/// milliseconds unless the disk hangs.
 const SESSIONS_END_WITHIN: Duration = Duration::from_secs(10);
-/// The pause before the number of sessions is asked again.
+/// The pause before the number of sessions is read again.
 const SESSIONS_POLL: Duration = Duration::from_millis(5);
-/// The first version in which a session can be made to report its counters.
+/// The first version in which a session can be made to report its counters: 15, with
+/// pg_stat_force_next_flush.
 const VERSION_FORCED_REPORT: u32 = 15;
 /// Makes a session report its counters when this statement ends.
 const FORCE_REPORT: &str = "SELECT pg_stat_force_next_flush()";
-/// The time between two reports of a load's progress.
+/// The time between two reports of a load's progress: as often as other measurements report.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
 /// The result of one slice of a load.

@@ -1,10 +1,9 @@
-//! The load of INSERTs made by pgbench, whose figures every PostgreSQL user knows.
+//! Makes the load of INSERTs by pgbench, whose figures every PostgreSQL user knows.
 
 use crate::cluster::Cluster;
-use crate::cluster_files::SUPER_USER;
 use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
-use crate::guard::{inherited, path_of};
+use crate::guard::{SUPER_USER, inherited, path_of};
 use crate::program_log::ProgramLog;
 use crate::stream::StopCheck;
 use diskproof_device::ProgramGroup;
@@ -13,10 +12,11 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The pause before a running pgbench is looked at again, for its end and for Ctrl-C.
+/// The pause before a running pgbench is looked at again, for its end and for Ctrl-C: a user does
+/// not notice it.
 const PGBENCH_POLL: Duration = Duration::from_millis(20);
 /// The most threads of pgbench. Each serves several sessions; with more, their processors would
-/// compete with the server.
+/// compete with the server. Chosen, not measured.
 const THREADS_MAX: u32 = 4;
 
 /// The figures that pgbench prints at its end.

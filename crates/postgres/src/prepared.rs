@@ -1,5 +1,5 @@
-//! A prepared statement that is run over and over: the one request whose own cost is a part of what
-//! is measured. It takes a write and a read, and allocates nothing; everything else goes through
+//! Runs a prepared statement over and over: the one request whose own cost is a part of what is
+//! measured. It takes a write and a read, and allocates nothing; everything else goes through
 //! tokio-postgres, on the same socket, never at the same time. Its messages are made and read by
 //! the crate that tokio-postgres uses for its own.
 
@@ -38,8 +38,8 @@ pub(crate) struct PreparedRun {
 }
 
 impl PreparedRun {
-    /// The statement of a session that has prepared it. A read from its socket has a timeout, after
-    /// which `stop` is asked.
+    /// The statement of a session that has prepared it as [`STATEMENT_NAME`]. A read from its
+    /// socket must have a timeout, after which `stop` decides whether to go on.
     pub(crate) fn new(
         socket: UnixStream,
         stop: StopCheck,

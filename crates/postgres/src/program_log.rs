@@ -1,4 +1,4 @@
-//! The output of a program, kept in memory: a log on the disk under test would load it.
+//! Keeps the output of a program in memory: a log on the disk under test would load it.
 
 use rustix::fs::MemfdFlags;
 use std::fs::File;
@@ -48,7 +48,7 @@ impl ProgramLog {
         }
     }
 
-    /// Returns the lines that tell the cause, else the last ones, as the end of a sentence: `: …`.
+    /// Returns the lines with the cause, else the last ones, as the end of a sentence: `: …`.
     /// Empty for an empty log.
     pub(crate) fn into_quote(self) -> String {
         quoted_lines(&self.into_text())

@@ -90,13 +90,13 @@ fn parse_version(text: &str) -> Option<ServerVersion> {
     })
 }
 
-/// The server in `asked`; without it the first one on `search_path` (the variable PATH, without its
-/// relative directories), else the newest one that a distribution installed.
+/// The server in the directory `named`; without one the first one on `search_path` (the variable
+/// PATH, without its relative directories), else the newest one that a distribution installed.
 pub fn find_programs(
-    asked: Option<&Path>,
+    named: Option<&Path>,
     search_path: Option<&OsStr>,
 ) -> Result<Programs, PostgresError> {
-    let folder = match asked {
+    let folder = match named {
         Some(folder) if has_server(folder) => absolute_folder(folder),
         Some(folder) => {
             return Err(PostgresError::NoServer {

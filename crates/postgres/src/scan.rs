@@ -1,5 +1,5 @@
-//! Scans of a table that is larger than the server's cache, with the pages that the server had to
-//! read from files. The page cache is emptied of the table before the reads count. Whether the
+//! Scans a table that is larger than the server's cache, and counts the pages that the server had
+//! to read from files. The page cache is emptied of the table before the reads count. Whether the
 //! reads reached a disk, the caller counts.
 
 use crate::client::PostgresClient;
@@ -18,12 +18,17 @@ const CHUNK_ROWS: u64 = 2048;
 /// The fewest rows of a table that is of use: 128 MiB. Of a smaller one, much would stay in the
 /// server's cache of 64 MB.
 const ROWS_MIN: u64 = 16_384;
-/// The rows of a bitmap heap scan: enough for any number of requests in flight.
+/// The rows of a bitmap heap scan: enough for any number of requests in flight. Chosen, not
+/// measured.
 const BITMAP_ROWS: u64 = 256;
 /// The first version in which a session can have its counters published (pg_stat_force_next_flush).
 const COUNTS_AT_ONCE_FROM: u32 = 15;
-/// The setting default_statistics_target. ANALYZE samples 300 pages for each step of it.
+/// The setting default_statistics_target. With it ANALYZE samples 1500 pages, fewer than the table
+/// has. Chosen, not measured.
 const STATISTICS_TARGET: u64 = 5;
+/// The pages that ANALYZE samples for each step of the setting (std_typanalyze in PostgreSQL's
+/// src/backend/commands/analyze.c).
+const PAGES_PER_STATISTICS_STEP: u64 = 300;
 /// A join reads the number of keys divided by this. For that share of the rows the planner finds an
 /// index too expensive with the default random_page_cost, and not with 1.1.
 const JOIN_DIVISOR: u64 = 2;
@@ -69,7 +74,7 @@ pub struct TableScans {
     pub pages: u64,
     /// Time of the scans alone.
     pub elapsed: Duration,
-    /// The way of the last join.
+    /// The methods of the last join, as [`join_methods`] gives them.
     pub join: Option<String>,
 }
 
@@ -179,7 +184,7 @@ impl Cluster {
                     let pages_now = self.table_pages_read(session)?;
                     let read = match (pages_now, pages_before) {
                         (Some(now), Some(before)) => now.saturating_sub(before),
-                        _ => (300 * STATISTICS_TARGET).min(table.rows),
+                        _ => (PAGES_PER_STATISTICS_STEP * STATISTICS_TARGET).min(table.rows),
                     };
                     pages_before = pages_now;
                     read
@@ -189,7 +194,7 @@ impl Cluster {
                 })?,
             };
             if load == TrialLoad::Join {
-                result.join = way_of_join(&lines);
+                result.join = join_methods(&lines);
             }
             progress();
         }
@@ -197,7 +202,7 @@ impl Cluster {
     }
 
     /// Pages of the table that the server has read from files since it started. `None` before
-    /// version 15, which cannot be told to count a statement before the next one.
+    /// version 15, in which a statement may be counted only after the next one.
     fn table_pages_read(&self, session: &mut PostgresClient) -> Result<Option<u64>, PostgresError> {
         if self.programs().version < COUNTS_AT_ONCE_FROM {
             return Ok(None);
@@ -271,7 +276,7 @@ fn pages_read(lines: &[String]) -> Option<u64> {
 
 /// Returns the node that joins and the one that reads the table: `Nested Loop with Index Scan`.
 /// `None` of a plan without a join.
-fn way_of_join(lines: &[String]) -> Option<String> {
+fn join_methods(lines: &[String]) -> Option<String> {
     let mut join = None;
     let mut scan = None;
     for line in lines {
@@ -311,7 +316,7 @@ mod tests {
                     ->  Index Scan using tried_k on tried (actual rows=1 loops=9)\n";
         let lines: Vec<String> = plan.lines().map(str::to_owned).collect();
         assert_eq!(pages_read(&lines), Some(256));
-        assert_eq!(way_of_join(&lines).unwrap(), "Nested Loop with Index Scan");
+        assert_eq!(join_methods(&lines).unwrap(), "Nested Loop with Index Scan");
         for (line, pages) in [
             ("Buffers: shared hit=7", Some(0)),
             ("Buffers: shared hit=7, temp read=3 written=3", Some(0)),

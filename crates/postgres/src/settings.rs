@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// The longest that a server may take to use a changed setting. It reads its settings within
 /// moments.
 const READ_WITHIN: Duration = Duration::from_secs(10);
-/// The pause before the server is asked again for the value that it uses.
+/// The pause before the value that the server uses is read again.
 const READ_POLL: Duration = Duration::from_millis(5);
 
 /// The moment at which the server accepts a new value of a setting.
@@ -35,7 +35,8 @@ pub struct ServerSetting {
 }
 
 impl Cluster {
-    /// Returns a setting; `None` where this server has none of that name.
+    /// Returns a setting; `None` where this server has none of that name. Names and values of this
+    /// file go into statements as they are: they must come from this program, not from outside.
     pub fn setting(
         &self,
         name: &str,

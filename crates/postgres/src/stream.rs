@@ -1,5 +1,5 @@
-//! The socket of a session, Unix or TCP: how it is connected before a deadline, and how the client
-//! reads and writes through it.
+//! Connects the socket of a session, Unix or TCP, before a deadline, and lets the client read and
+//! write through it.
 
 use crate::conninfo::{ServerHost, ServerPlace};
 use crate::error::PostgresError;
@@ -20,12 +20,14 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The pause before another try to connect to a server whose queue of connections is full.
+/// The pause before another try to connect to a server whose queue of connections is full. Chosen,
+/// not measured.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
-/// The shortest time for a TCP connection, even where the deadline has passed: the
-/// standard library refuses a timeout of zero.
+/// The shortest time for a TCP connection, even where the deadline has passed: the standard library
+/// refuses a timeout of zero.
 const CONNECT_TIME_MIN: Duration = Duration::from_millis(1);
-/// The longest that the socket waits before the session looks for Ctrl-C and its deadline.
+/// The longest that the socket waits before the session looks for Ctrl-C and its deadline: a user
+/// does not notice the delay.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The most that a server may send for one request: the widest view has 80 rows of 300 bytes. The
 /// client keeps an answer whole, and small rows take 20 times their size.
@@ -75,7 +77,8 @@ impl ServerStream {
         }
     }
 
-    /// Without Nagle's algorithm: each request waits for its answer.
+    /// The stream of a TCP connection, without Nagle's algorithm: each request waits for its
+    /// answer.
     fn from_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         let peer = stream.peer_addr().map(|address| address.ip());
@@ -146,6 +149,8 @@ pub(crate) struct TurnSocket {
 }
 
 impl TurnSocket {
+    /// The socket of a client that shares `turn`. It sends nothing that begins with `secret`, one
+    /// whole message.
     pub(crate) fn new(
         stream: ServerStream,
         turn: &Arc<Turn>,

@@ -1,4 +1,4 @@
-//! The rules for TLS of a session: if it is needed, and which certificates are accepted, by the
+//! Decides about TLS of a session: if it is needed, and which certificates are accepted, by the
 //! parameters of libpq (documentation of PostgreSQL, "SSL Support"). rustls does the rest.
 
 use diskproof_device::{SmallFile, read_small_file};
@@ -113,7 +113,7 @@ impl TlsUse {
         Self::new(demand, TlsMode::Disable, setting, None)
     }
 
-    /// `mode` decides which files are read.
+    /// The rules by these demands; `mode` decides which files are read.
     fn new(
         demand: TlsDemand,
         mode: TlsMode,
@@ -152,7 +152,7 @@ impl TlsDemand {
             None => TlsMode::Prefer,
         };
         if is_system && mode != TlsMode::VerifyFull {
-            // Anybody can get a certificate of such an authority for a name of his own.
+            // Everyone can get a certificate of such an authority for a name of his own.
             return Err(format!(
                 "sslrootcert=system needs sslmode=verify-full, not {}",
                 mode.name()
@@ -269,6 +269,7 @@ fn refuse_revocation_list(home: Option<&Path>) -> Result<(), String> {
     }
 }
 
+/// The certificates of a file in PEM form; at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let file = read_pem(path)?;
     let certificates = CertificateDer::pem_slice_iter(&file.content)

@@ -1,9 +1,9 @@
-//! Users by /etc/passwd: the one as whom the server runs, as PostgreSQL refuses to run as root, and
-//! the one as whom a session connects.
+//! Finds users in /etc/passwd: the one as whom the server runs, as PostgreSQL refuses to run as
+//! root, and the one as whom a session connects.
 
 /// The user of the packages of PostgreSQL.
 const SERVER_USER: &str = "postgres";
-/// The overflow user of Linux, who owns nothing.
+/// The overflow user of Linux (/proc/sys/kernel/overflowuid in proc(5)), who owns nothing.
 const OVERFLOW_USER: ServerUser = ServerUser {
     uid: 65534,
     gid: 65534,
@@ -109,7 +109,8 @@ fn passwd_entries(passwd: &str) -> impl Iterator<Item = PasswdEntry<'_>> {
     })
 }
 
-/// What `field` takes from the entry of the user who runs this program; `None` without an entry.
+/// The part that `field` takes from the entry of the user who runs this program; `None` without an
+/// entry.
 fn own_entry(field: fn(&PasswdEntry<'_>) -> String) -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     let passwd = read_passwd();

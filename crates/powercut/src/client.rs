@@ -1,5 +1,5 @@
-//! The other end of the log's protocol: for the writer, which reports, and for the verifier, which
-//! asks.
+//! Talks to the log over the network: for the writer, which reports, and for the verifier, which
+//! fetches what was reported.
 
 use crate::deadline_stream::DeadlineStream;
 use crate::kept_reports::KeptReports;
@@ -11,7 +11,8 @@ use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// The TCP port of a log where the command line names none.
+/// The TCP port of a log where the command line names none. Chosen. With another one, a writer of
+/// an older build would not find the log.
 pub const PORT_DEFAULT: u16 = 5447;
 /// The time for a log to accept the connection. A longer one lets a user wait at a wrong address; a
 /// shorter one gives up on a slow network.
@@ -85,7 +86,7 @@ impl LogClient {
         self.ask(&message, &WireMessage::Logged)
     }
 
-    /// Tells the log that the run ends without a cut.
+    /// Reports to the log that the run ends without a cut.
     pub fn stop(&mut self) -> Result<(), LogError> {
         self.ask(&WireMessage::Stop, &WireMessage::Logged)
     }

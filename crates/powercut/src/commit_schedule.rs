@@ -1,12 +1,12 @@
-//! The times of a run's commits. A sync empties the whole cache of a disk, so control pages can
-//! only vanish in a cut while no sync follows them: short bursts of commits alternate with pauses
-//! in which only control pages are written.
+//! Plans the times of a run's commits. A sync empties the whole cache of a disk, so control pages
+//! can only vanish in a cut while no sync follows them: short bursts of commits alternate with
+//! pauses in which only control pages are written.
 
 use crate::random::Splitmix;
 use std::time::Duration;
 
 /// The length of a burst. It holds several commits on any disk with a cache, and at least one on
-/// other disks.
+/// other disks. This time and the next two are chosen, not measured.
 const BURST: Duration = Duration::from_millis(20);
 /// The shortest pause. A pause lasts this long to twice as long, so that no period of a disk can
 /// keep step with it. The log hears of a control page within some milliseconds, so most cuts fall

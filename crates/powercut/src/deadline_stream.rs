@@ -1,4 +1,5 @@
-//! A TCP connection whose frames have deadlines: both ends of the protocol use it.
+//! Sends and receives frames over a TCP connection, each with its deadline: both ends of the
+//! protocol use it.
 
 use crate::protocol::{WireError, WireMessage};
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! Why a test of the power cut cannot begin or go on.
+//! Says why a test of the power cut cannot begin or go on, and what to do.
 
 use crate::client::LogError;
 use diskproof_device::OpenError;

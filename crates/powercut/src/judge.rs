@@ -1,4 +1,5 @@
-//! The judgement: compares what the log knows as durable with what the target holds. Pure.
+//! Judges a disk: compares the writes that were reported to the log as durable with what the target
+//! holds. Pure.
 
 use crate::page::SlotState;
 use crate::run::{LogEnd, RunLog, StreamKind, WriteStream};
@@ -14,18 +15,19 @@ pub enum StreamContent {
     Names(BTreeSet<u64>),
 }
 
-/// Facts that the verifier knows alongside the log.
+/// Facts that the verifier has alongside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerifyFacts {
     /// True if the machine started anew since the run; `None` where the kernel does not say.
     pub has_restarted: Option<bool>,
     /// True if the target is that of the run, even with no data of the run on it: it is exactly as
-    /// before the run, or the user says so. Nothing else can tell a disk that lost everything from
-    /// one that was wiped since.
+    /// before the run, or the user says so. Nothing else can distinguish a disk that lost
+    /// everything from one that was wiped since.
     pub is_same_target: bool,
 }
 
-/// The answer of a test.
+/// The answer of a test. `--json` prints these names and those of [`CutReport`]: renaming breaks
+/// the programs that read them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutVerdict {
@@ -122,7 +124,8 @@ pub struct CutReport {
     pub has_restarted: Option<bool>,
 }
 
-/// Compares the log of a run with the content of its target.
+/// Compares the log of a run with the content of its target. `content` has one entry for each
+/// stream of the run, in the order of its description.
 pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> CutReport {
     let counts = log.counts();
     let mut report = CutReport {
@@ -139,6 +142,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         is_control_evidence: log.description.is_control_evidence,
         has_restarted: facts.has_restarted,
     };
+    debug_assert_eq!(content.len(), log.description.streams.len());
     let mut first_damage_ns: Option<u64> = None;
     let mut reach = LogReach::Whole;
     let streams = log.description.streams.iter().zip(&counts).zip(content);
@@ -251,6 +255,7 @@ fn last_report_ns(log: &RunLog) -> u64 {
     }
 }
 
+/// Converts nanoseconds to seconds.
 fn seconds(ns: u64) -> f64 {
     // To the millisecond: reports come at that pace.
     (ns / 1_000_000) as f64 / 1e3

@@ -1,4 +1,4 @@
-//! The reports of a run that a verifier keeps in memory: all of a short run, and of a long one
+//! Keeps the reports of a run in the memory of a verifier: all of a short run, and of a long one
 //! every second, fourth and so on. The last report, by which the target is judged, is always kept.
 //! Pure.
 
@@ -44,7 +44,7 @@ impl KeptReports {
         self.kept.last()
     }
 
-    /// Adds the next report.
+    /// Adds the next report. Reports come in their order, the newest last.
     pub(crate) fn push(&mut self, report: RunProgress) {
         // The last report stays only until a newer one comes, unless it is one of every `stride`.
         if !self.pushed.is_multiple_of(self.stride) {

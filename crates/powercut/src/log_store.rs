@@ -1,4 +1,4 @@
-//! The store of the logs of runs: a file per run, or memory for a rehearsal. A log holds the frames
+//! Stores the logs of runs: in a file per run, or in memory for a rehearsal. A log holds the frames
 //! as they came, each synced before it is confirmed. No log is ever opened again for writing, so
 //! its last frame may stay torn: it is a report that was never confirmed.
 
@@ -15,18 +15,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most bytes of one log: reports of five days from the most workers (`report_pace`).
 pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
-/// The most runs in one folder. A list reads the first frame of each.
+/// The most runs in one folder. A list reads the first frame of each. Chosen, not measured.
 const RUNS_MAX: usize = 10_000;
-/// The most runs that a list names, the newest ones.
+/// The most runs that a list names, the newest ones. A client refuses a longer list. Chosen: more
+/// than a user looks through.
 pub(crate) const LISTED_MAX: usize = 1_000;
 /// The reserve: space that stays free for the rest of the machine. A smaller filesystem has a
-/// smaller one ([`RESERVE_DIVISOR`]).
+/// smaller one ([`RESERVE_DIVISOR`]). Chosen, not measured.
 const RESERVE_BYTES: u64 = 1 << 30;
 /// The reserve of a small filesystem is its size divided by this.
 const RESERVE_DIVISOR: u64 = 10;
-/// Ends the name of the file of a run.
+/// Ends the name of the file of a run. The logs of older builds are found by it.
 const EXTENSION: &str = "powercut";
 
+/// The frames of each log in memory, by the number of its run.
 type MemoryLogs = Arc<Mutex<BTreeMap<u128, Vec<u8>>>>;
 
 fn lock(logs: &MemoryLogs) -> MutexGuard<'_, BTreeMap<u128, Vec<u8>>> {
@@ -49,6 +51,7 @@ pub(crate) struct OpenLog {
     bytes: u64,
 }
 
+/// The place to which a log is written.
 #[derive(Debug)]
 enum LogSink {
     File { file: File, folder: PathBuf },

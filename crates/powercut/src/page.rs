@@ -1,5 +1,5 @@
-//! A page that names itself: each sector carries the run, the place, the number of the write and a
-//! checksum, so that a page of two writes shows both. Pure.
+//! Fills pages that name themselves, and recognises them: each sector carries the run, the place,
+//! the number of the write and a checksum, so that a page of two writes shows both. Pure.
 
 use crate::random::{GOLDEN_GAMMA, Splitmix};
 use diskproof_model::own_data::mark_sectors;
@@ -8,10 +8,11 @@ use diskproof_model::own_data::mark_sectors;
 pub const PAGE_BYTES: usize = 8192;
 /// The least that a disk writes as a whole, in bytes.
 const SECTOR_BYTES: usize = 512;
-/// Bytes of the content of a small file.
+/// Bytes of the content of a small file: several sectors, so that a torn one shows. Chosen.
 pub(crate) const FILE_BYTES: usize = 4 * SECTOR_BYTES;
 
-/// Begins each sector.
+/// Begins each sector. A verifier of another build must find the pages of a run, so that another
+/// layout of the sector needs another text here and another `protocol::VERSION`.
 const MAGIC: &[u8; 8] = b"DPOWCUT1";
 // Offsets of the fields behind it, in bytes of the sector.
 const RUN_AT: usize = 8;

@@ -1,17 +1,19 @@
-//! The places of the log server for connections. A connection that asks for nothing gives its place
-//! to a new one, and only a part of the places is for readers, so that neither keeps a writer out.
+//! Gives the connections of the log server their places. A connection without a request loses its
+//! place to a new one, and only a part of the places is for readers, so that neither keeps a writer
+//! out.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most connections at the same time. Each takes a thread, two descriptors, and a frame's
-/// memory: a client can take no more of the machine than that.
+/// memory: a client can take no more of the machine than that. Chosen: more than disks are tested
+/// at once.
 const PLACES_MAX: usize = 64;
 /// The most connections that may list or fetch. The other half of the places is for writers.
 const READERS_MAX: usize = 32;
 
-/// The use of a place, by what its connection has asked for.
+/// The use of a place, by the request of its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlaceUse {
     /// No request yet.
@@ -46,7 +48,7 @@ impl ConnectionPlaces {
     }
 
     /// Takes a place for a new connection; `None` where all are in use. Where all are held, the
-    /// oldest connection that has not asked for anything is ended and loses its place.
+    /// oldest connection without a request is ended and loses its place.
     pub(crate) fn take(all: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
         let mut held = all.lock_held();
         if held.len() >= PLACES_MAX {

@@ -1,14 +1,16 @@
-//! The messages between writer, log and verifier, and their frames: a fixed head and a short body.
-//! A head states version, kind, length and checksum. A receiver refuses a frame that does not fit
-//! before it takes any memory for it. Pure: reads and writes any stream of bytes.
+//! Encodes the messages between writer, log and verifier in frames, and decodes them: a fixed head
+//! and a short body. A head states version, kind, length and checksum. A receiver refuses a frame
+//! that does not fit before it takes any memory for it. Pure: reads and writes any stream of bytes.
 
 use crate::page::crc32;
 use crate::run::{LogEnd, RunDescription, RunProgress, STREAMS_MAX, parse_run};
 use crate::token::PROOF_BYTES;
 use std::io::{self, Read, Write};
 
-/// The version of the protocol and of the log.
-const VERSION: u16 = 1;
+/// The version of the protocol and of the log. Any change of a frame needs another one, since a
+/// writer, a log and a verifier may be different builds: the head, the kinds, the JSON of
+/// [`RunDescription`], the order of its streams.
+pub(crate) const VERSION: u16 = 1;
 /// Begins each frame.
 const MAGIC: &[u8; 4] = b"DPPC";
 /// Bytes of a frame before its body: magic, version, kind, length of the body, checksum.
@@ -51,7 +53,7 @@ mod kind {
 pub(crate) enum WireMessage {
     /// Log: a random number, to be answered by a proof of the token.
     Challenge([u8; PROOF_BYTES]),
-    /// From the client: the proof that it knows the token.
+    /// Client: the proof that it has the token.
     Hello([u8; PROOF_BYTES]),
     /// Log: the proof is right.
     Welcome,
@@ -59,7 +61,7 @@ pub(crate) enum WireMessage {
     Refused(String),
     /// Writer: a run starts. Log: a run that it holds.
     Run(Box<RunDescription>),
-    /// Writer: how far it is. Log: what it was told.
+    /// Writer: how far it is. Log: what the writer reported.
     Progress(RunProgress),
     /// Writer: the run ends without a cut.
     Stop,

@@ -1,5 +1,6 @@
-//! The random numbers of a run: the content of pages, the pauses of the schedule, and the choices
-//! of the rehearsal. They depend on their seed alone, so that a run can be repeated.
+//! Generates the random numbers of a run: for the content of pages, the pauses of the schedule, and
+//! the choices of the rehearsal. They depend on their seed alone, so that a run can be repeated.
+//! Pages are not compared with these numbers, so that another generator would change no verdict.
 
 /// 2^64 divided by the golden ratio: SplitMix64 adds it at each step. Multiplying by it spreads
 /// numbers that follow each other over all bits.

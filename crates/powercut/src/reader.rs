@@ -1,4 +1,4 @@
-//! What a run left on its target, read past the page cache where that works. Only reads.
+//! Reads what a run left on its target, past the page cache where that works. Changes nothing.
 
 use crate::error::CutError;
 use crate::judge::StreamContent;
@@ -15,8 +15,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Reads what every stream left, and calls `on_slot_read` after each page or file. `pages` is the
-/// target, or the file of the region in the run's directory, and `None` where that file is gone.
+/// Reads what every stream left, in the order of the description, and calls `on_slot_read` after
+/// each page or file. `pages` is the target, or the file of the region in the run's directory, and
+/// `None` where that file is gone.
 pub fn read_content(
     run: &RunDescription,
     mut pages: Option<OpenTarget>,
@@ -81,13 +82,15 @@ pub fn region_fingerprint(
     Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns the time of the last change of a directory, for the same comparison.
+/// Returns the time of the last change of a directory, for the same comparison; `None` where the
+/// directory cannot be read.
 pub fn directory_change_time(directory: &Path) -> Option<String> {
     let metadata = std::fs::metadata(directory).ok()?;
     Some(format!("{}.{:09}", metadata.ctime(), metadata.ctime_nsec()))
 }
 
-/// The kernel's id of this boot: another one after every start of the machine.
+/// The kernel's id of this boot: another one after every start of the machine. `None` without
+/// /proc.
 pub fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(text.trim().to_owned())
@@ -122,6 +125,7 @@ fn read_page(target: &OpenTarget, page: &mut AlignedPage, offset: u64) -> Result
     Ok(length)
 }
 
+/// Returns the state of a small file.
 fn file_state(path: &Path, place: PageLabel) -> Result<SlotState, CutError> {
     match read_file(path) {
         Ok(Some(content)) if content.len() == FILE_BYTES => Ok(inspect(&content, place)),

@@ -1,6 +1,6 @@
-//! `powercut rehearse`: the whole test on simulated disks. Pages, log, protocol and judgement are
-//! the real ones; the disk, its clock and the cut are simulated, and every figure of the judgement
-//! is compared with the disk's own account, which is counted write by write.
+//! Rehearses the whole test on simulated disks (`powercut rehearse`). Pages, log, protocol and
+//! judgement are the real ones; the disk, its clock and the cut are simulated, and every figure of
+//! the judgement is compared with the disk's own account, which is counted write by write.
 
 use crate::client::LogClient;
 use crate::commit_schedule::CommitSchedule;
@@ -15,7 +15,7 @@ use diskproof_model::target::TargetKind;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The time between two commits of a stream on the simulated disk.
+/// The time between two commits of a stream on the simulated disk: about that of an SSD.
 const STEP: Duration = Duration::from_millis(1);
 /// The steps between two control pages, as on a real disk (`CONTROL_EVERY`).
 const CONTROL_STEPS: u64 = 5;
@@ -24,7 +24,7 @@ const REPORT_STEPS: u64 = 8;
 /// The cut comes after this many steps at least. Every slot has been written several times then.
 const STEPS_MIN: u64 = 800;
 /// The cut comes more than this many steps into a pause. The log has then heard of a control page
-/// that no sync followed.
+/// that no sync followed: control pages and reports come more often.
 const PAUSE_STEPS: u64 = 20;
 /// The slots of each stream: few, so that every slot is written several times.
 const REHEARSED_SLOTS: u32 = 64;
@@ -129,6 +129,7 @@ impl Rehearsal {
         self.disk.take_medium(layout);
     }
 
+    /// The content of a write of the stream with this index.
     fn page(&self, index: usize, slot: u32, number: u64) -> Vec<u8> {
         let bytes = if self.run.streams[index].is_paged() {
             PAGE_BYTES

@@ -1,6 +1,6 @@
-//! The times of a run's reports. A young run reports all news at once. An old one reports less, so
-//! that its log has room for days, but still tells the log of each pause that control pages are at
-//! risk in it. Pure.
+//! Decides when a run reports. A young run reports all news at once. An old one reports less, so
+//! that its log has room for days, but still reports in each pause that control pages are at risk
+//! in it. Pure.
 
 use crate::run::{RunProgress, StreamKind, WriteStream};
 use std::time::Duration;
@@ -8,9 +8,10 @@ use std::time::Duration;
 /// The longest time between two reports, even if nothing was written. The log takes a silence of a
 /// minute for the cut.
 pub(crate) const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
-/// The age up to which a run reports all news. Most cuts come within it.
+/// The age up to which a run reports all news. Chosen: most cuts come within it.
 const ALL_NEWS_UNTIL: Duration = Duration::from_secs(600);
-/// The time between two reports of an older run, but for that of the first control page.
+/// The time between two reports of an older run, but for that of the first control page. With it
+/// the log of a run with the most workers has room for five days (`log_store::LOG_BYTES_MAX`).
 const NEWS_EVERY: Duration = Duration::from_millis(300);
 /// A pause has begun when no commit was seen for this time: longer than a commit takes on a
 /// rotating disk, which has several in a burst.
@@ -20,7 +21,7 @@ const PAUSE_AFTER: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub(crate) struct ReportPace {
     streams: Vec<WriteStream>,
-    /// The log knows this progress.
+    /// The progress that the log has confirmed last.
     reported: RunProgress,
     /// The first progress with the newest commit.
     last_commit: RunProgress,
@@ -41,12 +42,13 @@ impl ReportPace {
         &self.reported
     }
 
-    /// Notes that the log knows this progress.
-    pub(crate) fn note_report(&mut self, reported: RunProgress) {
+    /// Sets the progress that the log has confirmed.
+    pub(crate) fn set_reported(&mut self, reported: RunProgress) {
         self.reported = reported;
     }
 
-    /// True if this progress has to be reported now. The writer asks every few milliseconds.
+    /// True if this progress has to be reported now. The writer must call this every few
+    /// milliseconds, as the time of the newest commit is that of the first call that sees it.
     pub(crate) fn is_due(&mut self, now: &RunProgress) -> bool {
         if self.commits(now) > self.commits(&self.last_commit) {
             self.last_commit = now.clone();
@@ -63,7 +65,7 @@ impl ReportPace {
             || self.is_first_at_risk(now)
     }
 
-    /// True in a pause that has control pages of which the log knows none.
+    /// True in a pause that has control pages of which none was reported.
     fn is_first_at_risk(&self, now: &RunProgress) -> bool {
         let before_pause = self.control_pages(&self.last_commit);
         time_between(&self.last_commit, now) >= PAUSE_AFTER
@@ -143,7 +145,7 @@ mod tests {
             }
             now.elapsed_ns += STEP.as_nanos() as u64;
             if pace.is_due(&now) {
-                pace.note_report(now.clone());
+                pace.set_reported(now.clone());
                 run.reports += 1;
             }
             run.steps_at_risk += u64::from(pace.reported().counts[control] > at_commit);

@@ -1,12 +1,13 @@
-//! The description of a run, as the writer announces it to the log: its streams, their slots, and
-//! the target. Pure. Everything here may come from the network, so all of it is checked. It is the
-//! body of a frame and the log on disk: a change of these types is one of `protocol::VERSION`.
+//! Describes a run, as the writer announces it to the log: its streams, their slots, and the
+//! target. Pure. Everything here may come from the network, so all of it is checked. It is the body
+//! of a frame and the log on disk: a change of these types is one of `protocol::VERSION`.
 
 use crate::page::{PAGE_BYTES, PageLabel};
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 
-/// Streams of a run at most: workers, control, files, entries.
+/// Streams of a run at most: more than workers, control, files and entries together have. Bounds
+/// what a description from the network makes its reader hold.
 pub(crate) const STREAMS_MAX: usize = 32;
 /// Slots of a stream at least: with fewer, the window of one write would be more than the part that
 /// [`WINDOW_DIVISOR`] allows.
@@ -18,19 +19,22 @@ const TEXT_BYTES_MAX: usize = 4096;
 /// Numbers that JSON readers of every language keep exact (RFC 8259, 6).
 pub(crate) const EXACT_MAX: u64 = 1 << 53;
 
+// The numbers of slots are chosen, not measured. The region of a run stays a few ten MiB, which is
+// read back within a second or two, and the window of a stream, a quarter of its slots, spans the
+// round trips of the reports to the log.
 /// Pages of one worker: 8 MiB.
 pub(crate) const PAGE_SLOTS: u32 = 1024;
 /// Control pages of a run: 4 MiB.
 pub(crate) const CONTROL_SLOTS: u32 = 512;
-/// Small files of a run.
+/// Small files of a run. Each write of one takes several syncs, so that a few are enough.
 const FILE_SLOTS: u32 = 64;
-/// Places of entries in the directory of a run.
+/// Places of entries in the directory of a run: as many as files, for the same reason.
 const ENTRY_SLOTS: u32 = 64;
 /// A stream may be ahead of the log by the number of its slots divided by this. A smaller divisor
 /// lets a stream write on while the log is slow. But a slot that a write in flight may have
-/// replaced is judged less strictly, and there are more of those.
+/// replaced is judged less strictly, and there are more of those. Chosen, not measured.
 const WINDOW_DIVISOR: u32 = 4;
-/// The most workers of a run.
+/// The most workers of a run. Chosen: more writers keep no disk busier, and each needs a region.
 pub const WORKERS_MAX: u16 = 16;
 
 /// The kind of content that a stream writes.
@@ -350,7 +354,8 @@ impl RunDescription {
         self.page_offset(self.streams.len(), 0)
     }
 
-    /// Returns the offset of a page in the target, in bytes.
+    /// Returns the offset of a page in the target, in bytes. `stream` is at most the number of
+    /// streams.
     pub(crate) fn page_offset(&self, stream: usize, slot: u32) -> u64 {
         let mut page = u64::from(slot);
         for before in &self.streams[..stream] {
@@ -361,10 +366,13 @@ impl RunDescription {
         page * PAGE_BYTES as u64
     }
 
-    /// Returns the label of write `number` of a stream in this slot.
+    /// Returns the label of write `number` of a stream in this slot. The caller must have checked
+    /// the description: with a name that is not valid, its pages would pass for those of run 0.
     pub(crate) fn label(&self, stream: usize, slot: u32, number: u64) -> PageLabel {
+        let run = self.run_number();
+        debug_assert!(run.is_some(), "unchecked description");
         PageLabel {
-            run: self.run_number().unwrap_or_default(),
+            run: run.unwrap_or_default(),
             stream: stream as u16,
             slot,
             number,
@@ -400,7 +408,8 @@ pub(crate) fn parse_run(text: &str) -> Option<u128> {
 pub struct RunProgress {
     /// The time since the first write, in nanoseconds of the writer's clock.
     pub elapsed_ns: u64,
-    /// One number for each stream, in the order of the description.
+    /// One number for each stream, in the order of the description: the log takes no others
+    /// (`log_store::check_follows`).
     pub counts: Vec<u64>,
 }
 
@@ -436,7 +445,7 @@ impl RunLog {
     }
 
     /// Returns the time from the first write until the log heard that this write is durable, in
-    /// nanoseconds; `None` where it never did.
+    /// nanoseconds; `None` where it never did. `stream` is one of the description's.
     pub(crate) fn reported_ns(&self, stream: usize, number: u64) -> Option<u64> {
         let report = self
             .progress
@@ -472,6 +481,39 @@ pub(crate) fn example() -> RunDescription {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// A log on disk and a writer of another build hold this text. A name or an order that changes
+    /// makes them unreadable, or finds pages in wrong places: it needs another version of the
+    /// protocol, and then this test has that number.
+    #[test]
+    fn json_of_a_description_belongs_to_the_version_of_the_protocol() {
+        let mut run = example();
+        run.target.model = Some("M".to_owned());
+        run.target.filesystem = Some(("ext4".to_owned(), "/data".to_owned()));
+        run.before = Some("blank 00".to_owned());
+        let stored = concat!(
+            r#"{"run":"0123456789abcdef0123456789abcdef","started_ms":1700000000000,"#,
+            r#""host":"db1","boot_id":"one","#,
+            r#""target":{"path":"/dev/sdx","kind":"block-device","size_bytes":1073741824,"#,
+            r#""serial":"S1","model":"M","inode":7,"filesystem":["ext4","/data"]},"#,
+            r#""method":"fdatasync","is_control_evidence":true,"#,
+            r#""streams":[{"kind":"pages","slots":1024},{"kind":"pages","slots":1024},"#,
+            r#"{"kind":"control","slots":512},{"kind":"files","slots":64},"#,
+            r#"{"kind":"entries","slots":64}],"before":"blank 00"}"#
+        );
+        assert_eq!(serde_json::to_string(&run).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<RunDescription>(stored).unwrap(), run);
+        let methods = [
+            CutMethod::Fsync,
+            CutMethod::OpenDatasync,
+            CutMethod::OpenSync,
+        ];
+        let names = serde_json::to_string(&methods).unwrap();
+        assert_eq!(names, r#"["fsync","open_datasync","open_sync"]"#);
+        let ends = serde_json::to_string(&[LogEnd::Silence, LogEnd::Stopped]).unwrap();
+        assert_eq!(ends, r#"["silence","stopped"]"#);
+        assert_eq!(crate::protocol::VERSION, 1);
+    }
 
     #[test]
     fn regions_of_streams_lie_side_by_side() {

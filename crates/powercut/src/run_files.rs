@@ -1,4 +1,5 @@
-//! The names of a run's files in its directory, which tell them from anything else there.
+//! Names a run's files in its directory, and recognises them among anything else there. A verifier
+//! of another build must find the files of a run: with other names it would take them for lost.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;

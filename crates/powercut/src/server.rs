@@ -1,4 +1,4 @@
-//! `powercut serve`: keeps the logs of runs, for the machine that survives the cut. Every
+//! Serves the logs of runs on the machine that survives the cut (`powercut serve`). Every
 //! connection has a thread and deadlines; nothing that a client sends can make it take more memory
 //! than a frame, or write anywhere but to a new log. Connections that only hold a place, or only
 //! read, never keep a writer out (`places`).
@@ -208,7 +208,7 @@ fn keep_log(
     }
 }
 
-/// Sends a run's frames up to the first damaged one.
+/// Sends a run's frames up to the first damaged one, then the end that the log has.
 fn send_log(stream: &mut DeadlineStream, store: &LogStore, run: u128) -> Result<(), WireError> {
     let mut frames = match store.open_frames(run) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

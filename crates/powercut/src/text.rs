@@ -1,4 +1,4 @@
-//! The report of a verification as a page of 80 columns. Pure.
+//! Writes the report of a verification as a page of 80 columns. Pure.
 
 use crate::judge::{CutReport, CutVerdict, NotProvenReason, StreamOutcome};
 use crate::rehearsal::RehearsedCut;

@@ -1,11 +1,11 @@
-//! The secret that writer and log share. It never crosses the network: the client proves that it
-//! knows it by an HMAC of the log's random number (RFC 2104).
+//! Proves and checks the secret that writer and log share. It never crosses the network: the client
+//! proves that it has it by an HMAC of the log's random number (RFC 2104).
 
 use sha2::{Digest as _, Sha256};
 
 /// Bytes of a nonce and of the proof of a token: one digest of SHA-256.
 pub(crate) const PROOF_BYTES: usize = 32;
-/// A shorter token can be guessed.
+/// A shorter token can be guessed: 16 hexadecimal digits are 64 bits.
 const TOKEN_CHARS_MIN: usize = 16;
 /// Bytes of a block of SHA-256 (FIPS 180-4).
 const BLOCK_BYTES: usize = 64;
@@ -62,7 +62,7 @@ impl Token {
     }
 
     /// True if the proof is that of this token, or if there is no token. Takes the same time for
-    /// every wrong proof, so that the time tells nothing about the right one.
+    /// every wrong proof, so that the time shows nothing of the right one.
     pub(crate) fn accepts(&self, nonce: &[u8; PROOF_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
         let right = self.proof(nonce);
         let mut differing = 0;

@@ -1,4 +1,4 @@
-//! A simulated disk with a volatile cache, honest or not, for the rehearsal. It records which write
+//! Simulates a disk with a volatile cache, honest or not, for the rehearsal. Records which write
 //! each place holds apart from the content, so that the judgement of the content can be checked.
 
 use crate::random::Splitmix;
@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 /// The most writes in the cache of a disk that ignores syncs. It is below the writes of a
 /// rehearsal, so that old writes reach the medium and only the last ones are lost in the cut.
 const LYING_CACHE_WRITES: usize = 400;
-/// The most writes in the cache of a disk whose syncs skip some pages.
+/// The most writes in the cache of a disk whose syncs skip some pages. This number and the next two
+/// are chosen: a rehearsal then has dozens of such writes, and not all are.
 const PARTLY_DESTAGING_CACHE_WRITES: usize = 120;
 /// One of this many writes is skipped by every sync, on a disk that syncs a part.
 const SKIPS_ONE_IN: u64 = 4;

@@ -1,6 +1,5 @@
-//! `powercut write`: the threads that write and sync, and the loop that reports to the log what
-//! they made durable. Writes only through what the gate opened, in the bursts and pauses of
-//! `commit_schedule`.
+//! Writes and syncs in threads, and reports to the log what they made durable (`powercut write`).
+//! Writes only through what the gate opened, in the bursts and pauses of `commit_schedule`.
 
 use crate::client::LogClient;
 use crate::commit_schedule::{CONTROL_EVERY, CommitSchedule};
@@ -24,9 +23,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The pause between two looks at the progress, which may be reported. The time that the log takes
-/// to confirm a report comes on top.
+/// to confirm a report comes on top. Chosen: less than `CONTROL_EVERY`, so that each control page
+/// is reported before the next one.
 const REPORT_EVERY: Duration = Duration::from_millis(2);
-/// The longest that threads may take to end: a disk without power may never answer.
+/// The longest that threads may take to end: a disk without power may never answer. Chosen, not
+/// measured.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause of a wait before it looks again: for threads that end, and for a stream that is ahead
 /// of the log. It is well below a commit on most disks, so that a wait costs no commits.
@@ -162,7 +163,7 @@ impl WriteRun {
         }
         let progress = match reported.and_then(|progress| confirm_stop(log, progress)) {
             Ok(progress) => progress,
-            Err(error) => return Err(error_of_kept_files(error, directory.as_deref())),
+            Err(error) => return Err(error_from_kept_files(error, directory.as_deref())),
         };
         let mut stays = None;
         if let Some(directory) = directory.and_then(Arc::into_inner) {
@@ -175,14 +176,15 @@ impl WriteRun {
     }
 }
 
-/// Tells the log that the run has stopped. Returns the last progress once the log has confirmed it.
+/// Reports to the log that the run has stopped. Returns the last progress once the log has
+/// confirmed that.
 fn confirm_stop(log: &mut LogClient, progress: RunProgress) -> Result<RunProgress, CutError> {
     log.stop()?;
     Ok(progress)
 }
 
 /// The error of a run that ended without a stop in its log: it also names the files that stay.
-fn error_of_kept_files(error: CutError, directory: Option<&KeptDirectory>) -> CutError {
+fn error_from_kept_files(error: CutError, directory: Option<&KeptDirectory>) -> CutError {
     match directory {
         Some(directory) => CutError::FilesStay {
             error: Box::new(error),
@@ -238,6 +240,7 @@ fn fill_places(
     Ok(control)
 }
 
+/// Writes the first content of every page, which is not durable yet.
 fn write_first_pages(run: &RunDescription, pages: &OpenTarget) -> io::Result<()> {
     let file = File::from(pages.fd().try_clone_to_owned()?);
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
@@ -261,6 +264,8 @@ fn layout_error(target: &OpenTarget, doing: &'static str, error: io::Error) -> C
     }
 }
 
+/// Starts a thread for each stream. After an error some threads may run: the caller must set
+/// `stop`.
 fn start_threads(
     state: &Arc<RunState>,
     pages: &OpenTarget,
@@ -363,6 +368,7 @@ impl RunState {
     /// is as far ahead of the log as its window allows. Control pages come at their own pace.
     fn run_stream(&self, index: usize, write: &mut dyn FnMut(u64) -> Result<(), CutError>) {
         let stream = self.description.streams[index];
+        // All streams have the same bursts.
         let seed = self.description.run_number().unwrap_or_default() as u64;
         let mut schedule = CommitSchedule::new(seed);
         let mut number = 0;
@@ -411,7 +417,7 @@ impl RunState {
 }
 
 /// Reports what is durable until the caller stops the run, a thread fails or the log is gone. The
-/// progress is reported once more after that, so that the log knows the last writes. Returns that
+/// progress is reported once more after that, so that the log has the last writes. Returns that
 /// last progress.
 fn report_until_end(
     state: &RunState,
@@ -427,7 +433,7 @@ fn report_until_end(
             for (confirmed, count) in state.confirmed.iter().zip(&progress.counts) {
                 confirmed.store(*count, Ordering::SeqCst);
             }
-            pace.note_report(progress);
+            pace.set_reported(progress);
         }
         let last = pace.reported();
         if is_last {

@@ -1,9 +1,10 @@
-//! The directories above a target, each held by a descriptor. A process that exchanges directories
-//! meanwhile changes their names, not what the gate inspects.
+//! Finds the directories above a target, in which the gate looks for database servers. Each is held
+//! by a descriptor, so that a process that exchanges directories meanwhile changes their names, not
+//! what the gate inspects.
 //!
-//! A bind mount shows a part of a filesystem elsewhere, and the way up from there misses the
-//! directory of a server that holds it: the root field of mountinfo names that part. An overlay
-//! writes to a directory elsewhere, too.
+//! A target can have other directories above it than its path shows. A bind mount shows a part of a
+//! filesystem elsewhere, and the way up from there misses the directory of a server that holds that
+//! part; the root field of mountinfo names it. An overlay writes to a directory elsewhere, too.
 
 use crate::failure::{OpenError, changed, open_failed};
 use crate::file::held::{Held, proc_path};
@@ -77,9 +78,9 @@ pub(crate) struct Ancestry {
 }
 
 impl Ancestry {
-    /// A directory and those above it, each with the name that `path` gives it: ESTALE where a
-    /// directory was moved since, even if it came back. Else the way up could lead through
-    /// directories that only lent themselves to it.
+    /// Returns a directory and those above it, each with the name that `path` gives it. Fails with
+    /// ESTALE where a directory was moved since, even if it came back: otherwise the way up could
+    /// lead through directories that were put there for the moment of the check.
     pub(crate) fn above_directory(directory: BorrowedFd<'_>, path: &Path) -> Result<Self, Errno> {
         let ancestry = Self::climb(directory)?;
         let present_paths = ancestry
@@ -161,7 +162,9 @@ pub(super) struct Place {
     is_whole: bool,
 }
 
-/// The search for places ends after so many: nobody stacks more mounts, and a circle would not end.
+/// The search for places ends after so many, because a circle of mounts would not end. Chosen, not
+/// measured: more than a few mounts of one file are rare, and the places found first are the ones
+/// nearest to the target.
 const PLACES_MAX: usize = 64;
 
 impl Place {
@@ -251,41 +254,42 @@ pub(super) fn find_places(
 }
 
 /// The directories above a target that its own path does not show.
-pub(super) struct Outside {
-    /// Other mounts show these.
-    pub(super) seen: Vec<Ancestry>,
+pub(super) struct OtherAncestries {
+    /// The ways up from other mounts of the target.
+    pub(super) shown: Vec<Ancestry>,
     /// The part of a filesystem that is mounted, where no mount shows what is above it.
-    pub(super) hidden: Option<PathBuf>,
+    pub(super) part_without_top: Option<PathBuf>,
 }
 
-impl Outside {
+impl OtherAncestries {
     /// Looks for the directories above the target, whose inode is `id`.
     pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: FileId) -> Self {
         let mounts = mounts::read_mounts(root, "self");
         let places = find_places(&mounts, path, kind, id);
-        let mut outside = Self {
-            seen: Vec::new(),
-            hidden: None,
+        let mut others = Self {
+            shown: Vec::new(),
+            part_without_top: None,
         };
         for place in &places {
             let is_shown = places
                 .iter()
                 .any(|other| other.device == place.device && other.is_whole);
             if !is_shown {
-                outside.hidden = Some(mounted_part(&mounts, place));
+                others.part_without_top = Some(mounted_part(&mounts, place));
             }
             // The way up from its own path is judged already.
             if place.path != path {
                 match find_ancestry(&place.path, place.kind, place.id) {
-                    Ok(above) => outside.seen.push(above),
-                    Err(_) => outside.hidden = Some(mounted_part(&mounts, place)),
+                    Ok(above) => others.shown.push(above),
+                    Err(_) => others.part_without_top = Some(mounted_part(&mounts, place)),
                 }
             }
         }
-        outside
+        others
     }
 }
 
+/// The part of its filesystem that the mount at a place shows.
 fn mounted_part(mounts: &[MountEntry], place: &Place) -> PathBuf {
     match find_mount(mounts, &device_number(place.id.device), &place.path) {
         Some(mount) => PathBuf::from(&mount.root),
@@ -298,6 +302,8 @@ fn is_whole(mount: &MountEntry) -> bool {
     mount.root == "/" || mount.option("subvol") == Some(mount.root.as_str())
 }
 
+/// The directories above a file or directory, if `path` still leads to the inode `id`; ESTALE
+/// otherwise.
 fn find_ancestry(path: &Path, kind: TargetKind, id: FileId) -> Result<Ancestry, Errno> {
     if kind == TargetKind::File {
         let text = path.to_str().ok_or(Errno::NOENT)?;

@@ -12,8 +12,9 @@ use rustix::fs::{Access as Permission, access};
 /// Files may be smaller, because tests of synchronous writes write a few blocks, and others read
 /// them back.
 const DEVICE_BYTES_MIN: u64 = 1 << 20;
+
 /// Refuses what this user may not do with the target. `path` is that of the target, or that of a
-/// held descriptor, whatever has the target's name by now.
+/// held descriptor, so that what has the target's name by now does not matter.
 pub(super) fn judge_access(
     identity: &TargetIdentity,
     path: &str,
@@ -30,7 +31,7 @@ pub(super) fn judge_access(
     };
     let is_root = rustix::process::geteuid().is_root();
     let remedy = match identity.kind {
-        // In a container, or before a security module.
+        // Root is refused only in a container or by a security module.
         TargetKind::BlockDevice if is_root => "Give the container the device (--device) and \
                                                CAP_DAC_OVERRIDE, or name a directory on it."
             .to_owned(),

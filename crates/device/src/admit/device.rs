@@ -6,8 +6,8 @@
 use super::ancestry::Ancestry;
 use super::common_reasons::{judge_access, judge_device_size};
 use super::contents::{self, JudgedPart};
-use super::family::{BackingDevice, BackingFile, DeviceFamily, Member, Subject};
-use super::file::{judge_names, judge_outside};
+use super::family::{BackingDevice, BackingFile, DeviceFamily, Member};
+use super::file::{judge_names, judge_other_ancestries};
 use super::in_use;
 use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
@@ -15,6 +15,7 @@ use super::reasons::{RefusalReasons, Step};
 use super::servers;
 use super::snapshots;
 use super::space;
+use super::subject::Subject;
 use crate::admit::inspect::{CLAIM_TRIES, Inspector};
 use crate::failure::{OpenError, changed, open_failed};
 use crate::file::held::Held;
@@ -36,7 +37,7 @@ pub(super) fn judge(
 ) -> VisibilityGaps {
     judge_name(root, identity, &consent.destroy, reasons);
     judge_medium(root, identity, reasons);
-    let Some(family) = family(root, identity, reasons) else {
+    let Some(family) = read_family(root, identity, reasons) else {
         return VisibilityGaps::default();
     };
     let count_before = reasons.count();
@@ -82,7 +83,7 @@ pub(crate) fn judge_again(
     }
     judge_name(root, &now, &consent.destroy, reasons);
     judge_medium(root, &now, reasons);
-    let Some(family) = family(root, &now, reasons) else {
+    let Some(family) = read_family(root, &now, reasons) else {
         return;
     };
     in_use::judge(root, Subject::Device(&family), reasons);
@@ -186,7 +187,9 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
     }
 }
 
-fn family(
+/// Reads the relatives of the device, and adds the reasons that follow from them alone; `None`
+/// where sysfs does not show the device, which is a reason too.
+fn read_family(
     root: &SysRoot,
     identity: &TargetIdentity,
     reasons: &mut RefusalReasons,
@@ -207,7 +210,7 @@ fn family(
             Step::clause("repair the partition table, or name the whole disk"),
         );
     }
-    for path in &family.paths {
+    for path in &family.other_paths {
         reasons.add(
             format!("{path} is another path to the same disk"),
             Step::clause("name the multipath device (multipath -ll), or remove the other paths"),
@@ -285,8 +288,9 @@ struct DiskScan {
     target_start: u64,
 }
 
-/// Judges every file and device behind the target. Marks that the target shows, or a whole disk
-/// around it, are judged there: a partition may be overwritten while its neighbours hold data.
+/// Judges every file and device behind the target. A signature that the target shows too, or a
+/// whole disk around it, is judged only there: a partition may be overwritten while its neighbours
+/// hold data.
 fn judge_backing(
     root: &SysRoot,
     family: &DeviceFamily,
@@ -398,7 +402,7 @@ fn judge_owner(
     }
     let above = Ancestry::above_file(&path, id)?;
     servers::judge_file(&above, reasons);
-    judge_outside(root, &file.path, id, reasons);
+    judge_other_ancestries(root, &file.path, id, reasons);
     let stat = fstat(held.fd()).map_err(|errno| open_failed(&path, errno))?;
     judge_names(stat.st_nlink, reasons);
     Ok(Some(held))

@@ -1,7 +1,6 @@
-//! A block device and every other device that shares its blocks: its partitions, the disk that it
-//! is a part of, partitions that overlap it, other paths to the same disk, what lies behind a loop
-//! device. And whether a path, a descriptor or a device number belongs to what must not be in use.
-//! Reads sysfs only.
+//! Finds every device that shares blocks with a block device: its partitions, the disk that it is a
+//! part of, partitions that overlap it, other paths to the same disk, and what lies behind a loop
+//! device. Whatever uses one of them uses the target. Reads sysfs only.
 
 use super::names::read_wwid;
 use crate::identity::disk::size_bytes;
@@ -28,16 +27,16 @@ pub(crate) struct Member {
     /// The directory in sysfs.
     pub(crate) sysfs: PathBuf,
     /// Nodes of another kind through which the same disk is read and written.
-    pub(crate) characters: Vec<CharacterNode>,
+    pub(super) character_nodes: Vec<CharacterNode>,
 }
 
 /// A character device that passes commands to a disk: `/dev/sg2`, `/dev/bsg/0:0:0:0`, `/dev/ng0n1`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CharacterNode {
+pub(super) struct CharacterNode {
     /// Kernel name.
-    name: String,
+    pub(super) name: String,
     /// `major:minor`.
-    device: String,
+    pub(super) device: String,
 }
 
 impl Member {
@@ -48,7 +47,7 @@ impl Member {
 
     /// True for the disk of an NVMe controller with this number, which sysfs links to its disk, or
     /// lists in the subsystem of several controllers.
-    fn is_controlled_by(&self, device: &str) -> bool {
+    pub(super) fn is_controlled_by(&self, device: &str) -> bool {
         let place = self.sysfs.join("device");
         read_text(&place.join("dev")).as_deref() == Some(device)
             || devices_in(&place).iter().any(|number| number == device)
@@ -107,8 +106,8 @@ pub(crate) struct DeviceFamily {
     /// Partitions whose range overlaps the target's, or that of a partition behind it, though they
     /// are not part of it.
     pub(crate) overlapping: Vec<String>,
-    /// Other paths to the same disk, or to one behind it.
-    pub(crate) paths: Vec<String>,
+    /// Kernel names of other paths to the same disk, or to one behind it.
+    pub(crate) other_paths: Vec<String>,
     /// Files behind it, where it is a loop device.
     pub(crate) backing_files: Vec<BackingFile>,
     /// Devices behind it, likewise: the next one first.
@@ -185,7 +184,7 @@ impl DeviceFamily {
                 Some(other) => {
                     other.start < own.start + own.length && own.start < other.start + other.length
                 }
-                // Nobody knows where it lies.
+                // Its place is unknown, so it may lie anywhere.
                 None => true,
             };
             if overlaps {
@@ -209,12 +208,14 @@ impl DeviceFamily {
                 && let Some(path) = member_at(&sysfs)
                 && !is_partition(&path)
             {
-                self.paths.push(name);
+                self.other_paths.push(name);
                 self.add_with_partitions(path);
             }
         }
     }
 
+    /// Adds what lies behind a loop device, and behind the loop devices below that. The chain ends
+    /// at a file, or at a device that is no loop device.
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
         let mut start = self.target_start();
@@ -298,7 +299,7 @@ impl DeviceFamily {
     }
 
     /// The files behind it, whatever lies between.
-    fn all_files(&self) -> impl Iterator<Item = &BackingFile> {
+    pub(super) fn all_files(&self) -> impl Iterator<Item = &BackingFile> {
         self.backing_files.iter().chain(&self.files_below)
     }
 
@@ -369,7 +370,7 @@ fn member_at(sysfs: &Path) -> Option<Member> {
     Some(Member {
         device: read_text(&sysfs.join("dev"))?,
         sysfs: sysfs.to_owned(),
-        characters: character_nodes(sysfs, &name),
+        character_nodes: character_nodes(sysfs, &name),
         name,
     })
 }
@@ -421,189 +422,9 @@ fn slice(partition: &Member) -> Option<Slice> {
     })
 }
 
-/// A target that must not be in use.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Subject<'a> {
-    /// A block device with all its relatives.
-    Device(&'a DeviceFamily),
-    /// A regular file.
-    File {
-        /// The path that the user named, absolute.
-        path: &'a str,
-        /// Device and inode of the file.
-        id: FileId,
-    },
-}
-
-/// A regular file that must not be in use.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct SubjectFile<'a> {
-    pub(super) path: &'a Path,
-    pub(super) id: FileId,
-}
-
-impl<'a> Subject<'a> {
-    /// The file itself, or those behind a loop device that can be looked at from here.
-    pub(super) fn files(&self) -> Vec<SubjectFile<'a>> {
-        match *self {
-            Self::File { path, id } => vec![SubjectFile {
-                path: Path::new(path),
-                id,
-            }],
-            Self::Device(family) => {
-                let mut files = Vec::new();
-                for file in family.all_files() {
-                    if let Some(id) = file.id {
-                        let path = file.path.as_path();
-                        files.push(SubjectFile { path, id });
-                    }
-                }
-                files
-            }
-        }
-    }
-}
-
-impl Subject<'_> {
-    /// True for a loop device of this name that lies below the subject.
-    pub(super) fn lies_on_loop(&self, name: &str) -> bool {
-        match self {
-            Self::Device(family) => family.loops_below.iter().any(|below| below == name),
-            Self::File { .. } => false,
-        }
-    }
-
-    pub(super) fn members(&self) -> &[Member] {
-        match self {
-            Self::Device(family) => &family.members,
-            Self::File { .. } => &[],
-        }
-    }
-
-    /// The name by which what was looked at belongs to the subject: the target itself, a partition,
-    /// the file behind a loop device.
-    pub(super) fn owns(&self, node: &Node) -> Option<String> {
-        match node.kind {
-            NodeKind::Block => self.owns_device(&device_number(node.device)),
-            NodeKind::Character => self.owns_character(&device_number(node.device)),
-            NodeKind::Other => self.owns_file(|_, id| id == Some(node.id)),
-        }
-    }
-
-    /// The disk behind a character device of this number, with the name of that.
-    fn owns_character(&self, device: &str) -> Option<String> {
-        for member in self.members() {
-            if let Some(node) = member.characters.iter().find(|node| node.device == device) {
-                return Some(format!("{} (as {})", member.node(), node.name));
-            }
-        }
-        None
-    }
-
-    /// The file of this path, or of this number.
-    pub(super) fn owns_file(
-        &self,
-        is_wanted: impl Fn(&Path, Option<FileId>) -> bool,
-    ) -> Option<String> {
-        match self {
-            Self::Device(family) => {
-                let behind = family
-                    .all_files()
-                    .find(|file| is_wanted(&file.path, file.id))?;
-                Some(behind.path.display().to_string())
-            }
-            Self::File { path, id } => {
-                if is_wanted(Path::new(path), Some(*id)) {
-                    Some((*path).to_owned())
-                } else {
-                    None
-                }
-            }
-        }
-    }
-
-    /// For the last part of a path: a file or the node of a device that is called so.
-    pub(super) fn has_name(&self, name: &Path) -> Option<String> {
-        let wanted = Some(name.as_os_str());
-        if let Some(file) = self.owns_file(|path, _| path.file_name() == wanted) {
-            return Some(file);
-        }
-        self.members()
-            .iter()
-            .map(Member::node)
-            .find(|node| Path::new(node).file_name() == wanted)
-    }
-
-    pub(super) fn owns_device(&self, device: &str) -> Option<String> {
-        self.members()
-            .iter()
-            .find(|member| member.device == device)
-            .map(Member::node)
-    }
-
-    /// The disk of an NVMe controller whose character device has this number. Programs hold it open
-    /// to look after the disk, which is no use.
-    pub(super) fn owns_disk_of_controller(&self, device: &str) -> Option<String> {
-        self.members()
-            .iter()
-            .find(|member| member.is_controlled_by(device))
-            .map(Member::node)
-    }
-
-    /// For paths that cannot be looked at from here: by the last part of their name.
-    pub(super) fn owns_node_name(&self, path: &Path) -> Option<String> {
-        let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
-        self.members()
-            .iter()
-            .find(|member| member.name == name)
-            .map(Member::node)
-    }
-}
-
-/// The file or device to which a path or a descriptor leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) kind: NodeKind,
-    /// Number of the device, where it is one.
-    pub(super) device: u64,
-    pub(super) id: FileId,
-}
-
-/// The kinds of node that are told apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NodeKind {
-    Block,
-    Character,
-    Other,
-}
-
-impl From<FileType> for NodeKind {
-    fn from(file: FileType) -> Self {
-        match file {
-            FileType::BlockDevice => Self::Block,
-            FileType::CharacterDevice => Self::Character,
-            FileType::RegularFile
-            | FileType::Directory
-            | FileType::Symlink
-            | FileType::Fifo
-            | FileType::Socket
-            | FileType::Unknown => Self::Other,
-        }
-    }
-}
-
-impl From<&Stat> for Node {
-    fn from(stat: &Stat) -> Self {
-        Self {
-            kind: FileType::from_raw_mode(stat.st_mode).into(),
-            device: stat.st_rdev,
-            id: FileId::from(stat),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::subject::Subject;
     use super::*;
     use crate::kernel::fake_sysfs::FakeSysfs;
 
@@ -658,7 +479,7 @@ mod tests {
             name: "ng0n1".to_owned(),
             device: "234:0".to_owned(),
         };
-        assert_eq!(family.target.characters, [expected]);
+        assert_eq!(family.target.character_nodes, [expected]);
     }
 
     #[test]
@@ -679,7 +500,7 @@ mod tests {
         partition(&sysfs, "x/sdb/sdb1", "8:17", "0", "8");
         let family = DeviceFamily::read(&sysfs.root(), "8:0").unwrap();
         assert_eq!(
-            (names(&family), &family.paths[..]),
+            (names(&family), &family.other_paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])
         );
     }
@@ -717,7 +538,7 @@ mod tests {
         let found: Vec<&Path> = subject.files().iter().map(|file| file.path).collect();
         assert_eq!(found, [images[0].as_path(), images[1].as_path()]);
         let id = Some(FileId::from(&stat(&images[1]).unwrap()));
-        assert!(subject.owns_file(|_, other| other == id).is_some());
+        assert!(subject.find_file(|_, other| other == id).is_some());
     }
 
     /// A partition has no file of its own, so the search goes on with its disk. What lies behind a
@@ -789,7 +610,7 @@ mod tests {
                 sysfs.add_block_device("x/zza", &below, &wwid);
             }
             let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
-            assert_eq!(family.paths, ["zzb"], "{family:?}");
+            assert_eq!(family.other_paths, ["zzb"], "{family:?}");
             assert!(names(&family).ends_with(&["zzb", "zzb1"]), "{family:?}");
         }
     }

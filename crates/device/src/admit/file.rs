@@ -1,15 +1,15 @@
-//! Judges whether an existing file may be overwritten: the user released it, nothing uses it, it
-//! belongs to no server, and it is no image of anything. Reads its ends; writes nothing.
+//! Judges whether an existing file may be overwritten: only where the user released it, nothing
+//! uses it, it belongs to no server, and it holds no known format. Reads its ends; writes nothing.
 
-use super::ancestry::{Ancestry, Outside};
+use super::ancestry::{Ancestry, OtherAncestries};
 use super::common_reasons::{judge_access, judge_filesystem_kind};
 use super::contents;
-use super::family::Subject;
 use super::in_use;
 use super::permit::{Overwriting, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::servers;
 use super::space;
+use super::subject::Subject;
 use crate::admit::inspect::Inspector;
 use crate::failure::{OpenError, changed, open_failed};
 use crate::file::held::Held;
@@ -135,7 +135,8 @@ pub(crate) fn judge_again(
     ))
 }
 
-/// Servers, other names and other users.
+/// Refuses a file that belongs to a server, has other names, or is in use. Returns what of its
+/// users could not be seen.
 fn judge_owners(
     root: &SysRoot,
     identity: &TargetIdentity,
@@ -155,7 +156,7 @@ fn judge_owners(
         Ok(above) => servers::judge_file(&above, reasons),
         Err(error) => add_uninspected(&error, reasons),
     }
-    judge_outside(root, Path::new(&identity.path), id, reasons);
+    judge_other_ancestries(root, Path::new(&identity.path), id, reasons);
     judge_names(stat.st_nlink, reasons);
     let path = identity.path.as_str();
     in_use::judge(root, Subject::File { path, id }, reasons)
@@ -163,12 +164,17 @@ fn judge_owners(
 
 /// Refuses a file of a server whose directories another mount shows, and one whose directories no
 /// mount shows.
-pub(super) fn judge_outside(root: &SysRoot, path: &Path, id: FileId, reasons: &mut RefusalReasons) {
-    let outside = Outside::find(root, path, TargetKind::File, id);
-    for above in &outside.seen {
+pub(super) fn judge_other_ancestries(
+    root: &SysRoot,
+    path: &Path,
+    id: FileId,
+    reasons: &mut RefusalReasons,
+) {
+    let others = OtherAncestries::find(root, path, TargetKind::File, id);
+    for above in &others.shown {
         servers::judge_file(above, reasons);
     }
-    if let Some(part) = outside.hidden {
+    if let Some(part) = others.part_without_top {
         reasons.add(
             format!(
                 "only {} of its filesystem is mounted here, so the directories above may belong to \
@@ -180,8 +186,8 @@ pub(super) fn judge_outside(root: &SysRoot, path: &Path, id: FileId, reasons: &m
     }
 }
 
-/// A file that has lost its name belongs to who still has it open. The number has another width on
-/// each architecture.
+/// Refuses a file with another number of names than one. A file that has lost its name belongs to
+/// whoever still has it open. `links` is `st_nlink`, whose width depends on the architecture.
 pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
     let count = links.into();
     match count {

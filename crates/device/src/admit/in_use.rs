@@ -1,34 +1,33 @@
-//! Who uses a device or a file: mounts in every namespace, swap, holders (device mapper, MD,
-//! bcache), loop devices, exports to other machines, processes. Each use becomes a reason with the
-//! command that ends it. Reads /proc and /sys. Opens nothing but loop devices, for reading: each is
-//! asked for its file, in a thread, as the disk or the server below a file may not answer.
+//! Finds everything that uses a device or a file: mounts in every namespace, swap, holders (device
+//! mapper, MD, bcache), loop devices, exports to other machines, processes. Each use becomes a
+//! reason with the command that ends it.
+//!
+//! Reads /proc and /sys, and opens loop devices ([`loop_devices`]), but nothing else.
 
 use super::ancestry::find_places;
-use super::family::{Node, NodeKind, Subject, backing_path};
+use super::loop_devices;
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
+use super::subject::{Node, NodeKind, Subject};
 use crate::identity::exports::{Export, Exported, exports};
 use crate::identity::layers::is_served;
-use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::{self, MountEntry};
 use crate::kernel::namespaces::{MountTables, Namespace};
 use crate::kernel::naming::{device_number, errno_name, node};
 use crate::kernel::steps;
-use crate::kernel::syscalls::file_behind_loop;
 use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::TargetKind;
 use rustix::fs::stat;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
 const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
 
+/// Returns what keeps processes out of this /proc; `None` where it lists all of the machine.
 fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     if let Ok(namespace) = std::fs::read_link(root.proc.join("self/ns/pid"))
         && namespace != Path::new(PID_NAMESPACE_OF_ALL)
@@ -48,7 +47,7 @@ fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     }
 }
 
-/// Everybody who uses the subject.
+/// Adds a reason for each use of the subject. Returns which processes could not be looked at.
 pub(crate) fn judge(
     root: &SysRoot,
     subject: Subject<'_>,
@@ -60,7 +59,7 @@ pub(crate) fn judge(
     for member in subject.members() {
         judge_holders(root, &member.name, &member.sysfs, reasons, 0);
     }
-    judge_loops(root, subject, reasons);
+    loop_devices::judge(root, subject, reasons);
     judge_exports(root, subject, reasons);
     judge_openers(root, subject, reasons)
 }
@@ -120,7 +119,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
 
 /// The part of the subject that is mounted there as a device.
 fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
-    if let Some(what) = subject.owns_device(&mount.device) {
+    if let Some(what) = subject.find_device(&mount.device) {
         return Some(what);
     }
     let mut sources = vec![mount.source.as_str()];
@@ -135,8 +134,8 @@ fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
             continue;
         }
         let owned = match stat(path) {
-            Ok(stat) => subject.owns(&Node::from(&stat)),
-            Err(_) => subject.owns_node_name(path),
+            Ok(stat) => subject.find_node(&Node::from(&stat)),
+            Err(_) => subject.find_by_node_path(path),
         };
         if owned.is_some() {
             return owned;
@@ -204,7 +203,7 @@ fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
     let filesystems = root.sys.join("fs/btrfs");
     for uuid in list(&filesystems) {
         for device in devices_in(&filesystems.join(&uuid).join("devices")) {
-            if let Some(what) = subject.owns_device(&device) {
+            if let Some(what) = subject.find_device(&device) {
                 reasons.add(
                     format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
                     Step::clause(format!(
@@ -235,10 +234,10 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         };
         let path = PathBuf::from(mounts::unescape(field));
         let followed = match stat(&path) {
-            Ok(stat) => subject.owns(&Node::from(&stat)),
+            Ok(stat) => subject.find_node(&Node::from(&stat)),
             Err(_) => None,
         };
-        if let Some(what) = followed.or_else(|| subject.owns_node_name(&path)) {
+        if let Some(what) = followed.or_else(|| subject.find_by_node_path(&path)) {
             reasons.add(
                 format!("{what} is in use as swap space"),
                 Step::clause(format!("swapoff {}", quoted(&path.display().to_string()))),
@@ -247,10 +246,11 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
     }
 }
 
-/// Devices on top of each other are followed so far: nobody stacks more, and a broken sysfs might
-/// have circles.
+/// Devices on top of each other are followed so far: a broken sysfs might have circles. Chosen, not
+/// measured; the lowest holders, which are followed first, are reasons in any case.
 const HOLDERS_DEPTH_MAX: u32 = 16;
 
+/// Adds a reason for each device on top of the device `name`, whose directory in sysfs is `sysfs`.
 fn judge_holders(
     root: &SysRoot,
     name: &str,
@@ -346,7 +346,7 @@ fn exported_part(root: &SysRoot, subject: Subject<'_>, export: &Export) -> Optio
         return None;
     }
     let path = match &export.exported {
-        Exported::Device(number) => return subject.owns_device(number),
+        Exported::Device(number) => return subject.find_device(number),
         Exported::Path(path) if path.is_absolute() => path,
         // A name that the driver was not given yet.
         Exported::Path(_) => return None,
@@ -356,17 +356,17 @@ fn exported_part(root: &SysRoot, subject: Subject<'_>, export: &Export) -> Optio
         return None;
     }
     let Ok(stat) = stat(path) else {
-        return subject.owns_node_name(path);
+        return subject.find_by_node_path(path);
     };
     let node = Node::from(&stat);
-    if let Some(what) = subject.owns(&node) {
+    if let Some(what) = subject.find_node(&node) {
         return Some(what);
     }
     // The NVMe target passes on whole controllers, too.
     if node.kind != NodeKind::Character {
         return None;
     }
-    subject.owns_disk_of_controller(&device_number(node.device))
+    subject.find_controlled_disk(&device_number(node.device))
 }
 
 /// True if another machine or a program answers for the filesystem of a path.
@@ -379,8 +379,8 @@ fn is_on_server(root: &SysRoot, path: &Path) -> bool {
     mount.is_some_and(|mount| is_served(&mount.kind))
 }
 
-/// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use
-/// it.
+/// udev, losetup and smartd open a disk in passing: a process that has closed it after half a
+/// second does not use it. Chosen, not measured.
 const OPENERS_LOOKS: u32 = 6;
 /// The pause between two of these looks.
 const OPENERS_PAUSE: Duration = Duration::from_millis(100);
@@ -412,124 +412,6 @@ fn judge_openers(
         hidden_by: hidden_by(root),
         unseen: users.unseen,
     }
-}
-
-/// The files behind all loop devices have this long to answer, also on a slow disk.
-const FILES_WITHIN: Duration = Duration::from_secs(60);
-
-/// A loop device, and the file that its driver names.
-struct LoopFile {
-    name: String,
-    number: Option<String>,
-    path: PathBuf,
-}
-
-/// The answers of a loop device and of its file. The server of a filesystem, or a disk, may not let
-/// them answer.
-struct AskedFile {
-    /// The file that has the path now.
-    at_path: Option<Node>,
-    /// The file that the loop driver has open.
-    by_driver: Option<FileId>,
-}
-
-impl LoopFile {
-    fn ask(&self) -> AskedFile {
-        AskedFile {
-            at_path: stat(&self.path).ok().map(|stat| Node::from(&stat)),
-            by_driver: match &self.number {
-                Some(number) => file_behind_loop(&node(&self.name), number),
-                None => None,
-            },
-        }
-    }
-}
-
-/// Loop devices over the subject, or over the file behind it.
-fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let loops = loops_of_others(root, subject);
-    judge_asked(loops, LoopFile::ask, FILES_WITHIN, subject, reasons);
-}
-
-/// Asks the kernel about the file behind each loop device; all answers must come within this time.
-fn judge_asked(
-    loops: Vec<LoopFile>,
-    ask: fn(&LoopFile) -> AskedFile,
-    within: Duration,
-    subject: Subject<'_>,
-    reasons: &mut RefusalReasons,
-) {
-    let files = Arc::new(loops);
-    let (sender, answers) = channel();
-    let asked = Arc::clone(&files);
-    // Without a thread there is no answer.
-    let _ = std::thread::Builder::new().spawn(move || {
-        for file in asked.iter() {
-            if sender.send(ask(file)).is_err() {
-                return;
-            }
-        }
-    });
-    let end = Instant::now() + within;
-    for file in files.iter() {
-        let device = node(&file.name);
-        match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(answer) => {
-                if let Some(what) = what_is_behind(file, &answer, subject) {
-                    let reason = format!("{what} is the file behind {device}");
-                    reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
-                }
-            }
-            Err(_) => {
-                let reason = format!(
-                    "whether it is the file behind {device} is unknown: {} does not answer",
-                    file.path.display()
-                );
-                return reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
-            }
-        }
-    }
-}
-
-/// The target's own chain of loops is no other user.
-fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
-    let mut loops = Vec::new();
-    for name in list(&root.sys.join("class/block")) {
-        let is_own =
-            subject.members().iter().any(|own| own.name == name) || subject.lies_on_loop(&name);
-        if !name.starts_with("loop") || is_own {
-            continue;
-        }
-        if let Some(sysfs) = root.named_device(&name)
-            && let Some(path) = backing_path(&sysfs)
-        {
-            let number = read_text(&sysfs.join("dev"));
-            loops.push(LoopFile { name, number, path });
-        }
-    }
-    loops
-}
-
-/// The part of the subject that a loop device lies on.
-fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> Option<String> {
-    if let Some(node) = &asked.at_path
-        && let Some(what) = subject.owns(node)
-    {
-        return Some(what);
-    }
-    if let Some(what) = subject.owns_node_name(&file.path) {
-        return Some(what);
-    }
-    if let Some(driver_id) = asked.by_driver
-        && let Some(what) = subject.owns_file(|_, id| id == Some(driver_id))
-    {
-        return Some(what);
-    }
-    if let Some(what) = subject.owns_file(|path, _| path == file.path) {
-        return Some(what);
-    }
-    let deleted = file.path.to_str()?.strip_suffix(" (deleted)")?;
-    subject.owns_file(|path, _| path == Path::new(deleted))
 }
 
 #[cfg(test)]
@@ -789,42 +671,5 @@ mod tests {
             Some(HiddenBy::MountOption)
         };
         assert_eq!(hidden_by(&sysfs.root()), expected);
-    }
-
-    #[test]
-    fn loop_device_whose_file_does_not_answer_is_a_reason() {
-        let of = |name: &str| LoopFile {
-            name: name.to_owned(),
-            number: None,
-            path: PathBuf::from(format!("/served/{name}")),
-        };
-        // The third one would not be asked before the second has answered.
-        let ask = |file: &LoopFile| {
-            if file.name == "loop1" {
-                loop {
-                    std::thread::park();
-                }
-            }
-            AskedFile {
-                at_path: None,
-                by_driver: Some(FileId {
-                    device: 1,
-                    inode: 2,
-                }),
-            }
-        };
-        let subject = Subject::File {
-            path: "/data/x",
-            id: FileId {
-                device: 1,
-                inode: 2,
-            },
-        };
-        let mut reasons = RefusalReasons::default();
-        let loops = vec![of("loop0"), of("loop1"), of("loop2")];
-        judge_asked(loops, ask, Duration::from_secs(1), subject, &mut reasons);
-        let refusal = reasons.into_refusal(String::new());
-        let steps = "losetup --detach /dev/loop0 losetup --detach /dev/loop1";
-        assert_eq!((refusal.reasons.len(), refusal.remedy.as_str()), (2, steps));
     }
 }

@@ -1,5 +1,5 @@
-//! Reads the ends of a device or file for the gate. Bypasses the page cache of a device, because
-//! each node of a disk has its own cache. Opens for reading only.
+//! Reads the ends of a device or file for the gate, to see what they hold. Bypasses the page cache
+//! of a device, because each node of a disk has its own cache. Opens for reading only.
 
 use crate::failure::{OpenError, changed, open_failed};
 use crate::file::direct_io::{AlignedBlock, clear_flags, is_direct};
@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Tries to open a claimed device. A claim can be a moment's: the kernel reading the partition
-/// table again because udev asked (BLKRRPART), a descriptor that a process which is just being
-/// started still shares until its exec.
+/// Tries to open a claimed device. A claim can last for a moment only: while the kernel reads the
+/// partition table again for udev (BLKRRPART), or while a process that is just being started shares
+/// a descriptor until its exec.
 pub(crate) const CLAIM_TRIES: u32 = 20;
 /// The pause between two tries: a claim that lasts for a second is a use.
 const CLAIM_PAUSE: Duration = Duration::from_millis(50);
@@ -39,6 +39,7 @@ pub(crate) struct Inspector<F> {
     is_claimed: bool,
 }
 
+/// Nothing waits for a medium, or for the other end of a pipe.
 const READING: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK);
 
 impl Inspector<OwnedFd> {
@@ -96,7 +97,8 @@ impl<F: AsFd> Inspector<F> {
         self.look_at(size_bytes, |image| scan_device(image, known))
     }
 
-    /// Looks for signatures of a divided disk as a whole.
+    /// Looks for signatures of a partitioned disk as a whole; a partition table that names
+    /// partitions does not count.
     pub(crate) fn scan_around(&self, size_bytes: u64) -> ScanResult {
         self.look_at(size_bytes, scan_around)
     }
@@ -109,7 +111,7 @@ impl<F: AsFd> Inspector<F> {
     }
 }
 
-/// Up to `length` bytes; fewer only at the end.
+/// Reads up to `length` bytes; fewer only at the end of the device or file.
 pub(crate) fn read_block(fd: BorrowedFd<'_>, offset: u64, length: usize) -> Result<Vec<u8>, Errno> {
     let mut block = AlignedBlock::zeroed(length);
     let mut filled = 0;

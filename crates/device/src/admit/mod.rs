@@ -1,5 +1,6 @@
-//! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason
-//! found. Opens a target only to look at what it holds, and never for writing.
+//! Decides whether a target may be opened: the gate. An identity and an intent become an
+//! [`Admission`], or a [`Refusal`] with every reason found. Opens a target only to look at what it
+//! holds, and never for writing.
 
 mod ancestry;
 mod common_reasons;
@@ -10,6 +11,7 @@ pub(crate) mod file;
 mod in_use;
 pub(crate) mod inspect;
 mod kept_free;
+mod loop_devices;
 mod names;
 mod openers;
 mod permit;
@@ -17,13 +19,14 @@ pub(crate) mod reasons;
 mod servers;
 mod snapshots;
 mod space;
+mod subject;
 
 use crate::file::held::Held;
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::is_in_memory;
 use crate::kernel::naming::errno_name;
 use crate::kernel::sysroot::SysRoot;
-use ancestry::{Ancestry, Outside};
+use ancestry::{Ancestry, OtherAncestries};
 use common_reasons::{judge_access, judge_device_size, judge_filesystem_kind};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
@@ -40,7 +43,7 @@ use std::path::Path;
 
 /// Suggested sizes of a GiB and more are whole GiB.
 const GIB: u64 = 1 << 30;
-/// One inode in so many stays free.
+/// One inode in so many stays free: the same share as of the space on a small filesystem.
 const KEPT_INODES_SHARE: u64 = 10;
 
 /// The files that are created in a directory.
@@ -159,7 +162,7 @@ fn is_proc_mounted() -> bool {
     std::fs::exists("/proc/self/fd").unwrap_or(false)
 }
 
-/// One reason: every other one would only follow from it.
+/// The refusal without /proc, with this reason alone: every other one would only follow from it.
 fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     let asked = match intent {
         Intent::Read => format!("read {}", identity.path),
@@ -231,8 +234,8 @@ fn admit_overwriting(
     })
 }
 
-/// Judges the directory of a scratch file once more, now that it is open: it may have been
-/// exchanged for another one after the first look.
+/// Judges the directory of a scratch file once more, now that it is open: another one may have
+/// taken its place after the first look. `size_bytes` is what the refusal says of the file.
 pub(crate) fn judge_open_directory(
     identity: &TargetIdentity,
     directory: BorrowedFd<'_>,
@@ -249,7 +252,8 @@ pub(crate) fn judge_open_directory(
     Err(reasons.into_refusal(asked))
 }
 
-/// A scratch file has no name: directories that no mount shows do not matter.
+/// Refuses a directory of a database server, or below one. A file that is created there is not the
+/// server's own, so directories that no mount shows do not matter.
 fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &mut RefusalReasons) {
     match Ancestry::above_directory(directory, Path::new(&identity.path)) {
         Ok(above) => servers::judge_directory(&above, reasons),
@@ -273,7 +277,7 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
     };
     let id = FileId::from(&stat);
     let (root, path) = (SysRoot::default(), Path::new(&identity.path));
-    for above in Outside::find(&root, path, identity.kind, id).seen {
+    for above in OtherAncestries::find(&root, path, identity.kind, id).shown {
         servers::judge_directory(&above, reasons);
     }
 }
@@ -453,6 +457,8 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
     }
 }
 
+/// Refuses a filesystem that is not on a disk, is mounted read-only, or has too little space. A
+/// filesystem of the wrong kind is refused for that alone.
 fn judge_filesystem(
     identity: &TargetIdentity,
     need: SpaceNeed,

@@ -1,8 +1,8 @@
-//! Which processes hold something open, have it registered in an io_uring or mapped into memory,
-//! from fd, fdinfo and maps of /proc/PID and its threads.
+//! Finds the processes that hold a part of the subject open, have it registered in an io_uring, or
+//! have it mapped into memory. Reads fd, fdinfo and maps of /proc/PID and its threads.
 
-use super::family::{Node, Subject};
 use super::reasons::{RefusalReason, Step};
+use super::subject::{Node, Subject};
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::unescape;
 use crate::kernel::naming::{errno_name, errno_of};
@@ -39,7 +39,7 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
             openers.reasons.extend(unlisted(&error));
             continue;
         }
-        let process = look_into(subject, &directory, pid);
+        let process = ProcessFiles::inspect(subject, &directory, pid);
         openers.hidden += u32::from(process.is_denied);
         for error in &process.errors {
             openers.reasons.extend(unlisted(error));
@@ -63,8 +63,9 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
     openers
 }
 
-/// The reason where the files of a process could not be listed: not because it has just ended, nor
-/// because of its rights, but say because this process has no descriptor left.
+/// The reason where the files of a process could not be listed; `None` where it has just ended, and
+/// where this user may not look at it, which is counted elsewhere. What remains is, for example,
+/// that this process has no descriptor left.
 fn unlisted(error: &std::io::Error) -> Option<RefusalReason> {
     let errno = errno_of(error);
     let step = match errno {
@@ -101,20 +102,34 @@ struct ProcessFiles {
     errors: Vec<std::io::Error>,
 }
 
-fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles {
-    let mut process = ProcessFiles::default();
-    let tables = tables(directory, pid).unwrap_or_else(|error| {
-        process.errors.push(error);
-        vec![directory.join("fd")]
-    });
-    for table in tables {
-        let descriptors = match std::fs::read_dir(&table) {
-            Ok(descriptors) => descriptors,
-            Err(error) => {
-                process.is_denied |= error.kind() == ErrorKind::PermissionDenied;
-                process.errors.push(error);
-                continue;
+impl ProcessFiles {
+    /// Looks at all files of the process whose directory in /proc is `directory`.
+    fn inspect(subject: &Subject<'_>, directory: &Path, pid: u32) -> Self {
+        let mut process = Self::default();
+        let tables = descriptor_tables(directory, pid).unwrap_or_else(|error| {
+            process.errors.push(error);
+            vec![directory.join("fd")]
+        });
+        for table in tables {
+            process.add_descriptors(subject, &table);
+        }
+        match mapped(subject, directory) {
+            Ok(parts) => {
+                for what in parts {
+                    let how = "mapped into memory";
+                    process.uses.push(Use { what, how });
+                }
             }
+            Err(error) => process.add_error(error),
+        }
+        process
+    }
+
+    /// Adds the uses by the descriptors of one table, a directory `fd`.
+    fn add_descriptors(&mut self, subject: &Subject<'_>, table: &Path) {
+        let descriptors = match std::fs::read_dir(table) {
+            Ok(descriptors) => descriptors,
+            Err(error) => return self.add_error(error),
         };
         for descriptor in descriptors.flatten() {
             let stat = match look_at(&descriptor.path()) {
@@ -122,37 +137,28 @@ fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles 
                 // Root without CAP_SYS_PTRACE, as in most containers, sees that there are
                 // descriptors, and not of what.
                 Err(errno) => {
-                    process.is_denied |= matches!(errno, Errno::ACCESS | Errno::PERM);
+                    self.is_denied |= matches!(errno, Errno::ACCESS | Errno::PERM);
                     continue;
                 }
             };
-            if let Some(what) = subject.owns(&node(&stat)) {
+            if let Some(what) = subject.find_node(&node(&stat)) {
                 let how = "held open";
-                process.uses.push(Use { what, how });
+                self.uses.push(Use { what, how });
             }
             let info = table.with_file_name("fdinfo").join(descriptor.file_name());
-            process.look_behind(subject, &stat, &descriptor.path(), &info);
+            self.add_files_behind(subject, &stat, &descriptor.path(), &info);
         }
     }
-    match mapped(subject, directory) {
-        Ok(parts) => {
-            for what in parts {
-                let how = "mapped into memory";
-                process.uses.push(Use { what, how });
-            }
-        }
-        Err(error) => {
-            process.is_denied |= error.kind() == ErrorKind::PermissionDenied;
-            process.errors.push(error);
-        }
-    }
-    process
-}
 
-impl ProcessFiles {
-    /// Files that a descriptor of another kind has: those registered in an io_uring, and those in
-    /// messages that nobody has received yet.
-    fn look_behind(&mut self, subject: &Subject<'_>, stat: &Statx, link: &Path, info: &Path) {
+    fn add_error(&mut self, error: std::io::Error) {
+        self.is_denied |= error.kind() == ErrorKind::PermissionDenied;
+        self.errors.push(error);
+    }
+
+    /// Adds the uses by files that a descriptor holds indirectly: those registered in an io_uring,
+    /// and those in messages that nobody has received yet. `link` is the descriptor in a directory
+    /// `fd`, and `info` the same in `fdinfo`.
+    fn add_files_behind(&mut self, subject: &Subject<'_>, stat: &Statx, link: &Path, info: &Path) {
         let text = match FileType::from_raw_mode(stat.stx_mode.into()) {
             FileType::Socket => std::fs::read_to_string(info).unwrap_or_default(),
             FileType::RegularFile
@@ -182,7 +188,7 @@ impl ProcessFiles {
 }
 
 /// A ring is read so many times, a millisecond apart: the kernel leaves the list of files out while
-/// a request is being submitted to the ring.
+/// a request is being submitted to the ring. Chosen, not measured: a submission takes microseconds.
 const RING_LOOKS: u32 = 20;
 
 /// The kernel's description of a ring (`io_uring_show_fdinfo` in linux/io_uring/fdinfo.c), with the
@@ -214,22 +220,22 @@ fn registered(subject: &Subject<'_>, text: &str) -> Vec<String> {
         }
         let path = PathBuf::from(unescape(path));
         parts.extend(if path.is_absolute() {
-            owned_at(subject, &path)
+            find_by_path(subject, &path)
         } else {
-            subject.has_name(&path)
+            subject.find_by_file_name(&path)
         });
     }
     parts
 }
 
 /// The part of the subject that a path leads to, or that it names where it cannot be looked at.
-fn owned_at(subject: &Subject<'_>, path: &Path) -> Option<String> {
+fn find_by_path(subject: &Subject<'_>, path: &Path) -> Option<String> {
     if let Ok(stat) = look_at(path)
-        && let Some(what) = subject.owns(&node(&stat))
+        && let Some(what) = subject.find_node(&node(&stat))
     {
         return Some(what);
     }
-    subject.owns_node_name(path)
+    subject.find_by_node_path(path)
 }
 
 /// True if a ring has requests in flight, whose files are not listed, or if a socket holds
@@ -244,6 +250,7 @@ fn has_unseen_files(text: &str) -> bool {
     in_messages || in_requests
 }
 
+/// The number behind a key of fdinfo; `None` where the kernel does not print the key.
 fn number(text: &str, key: &str) -> Option<u32> {
     value_of(text, key, ':')?.parse().ok()
 }
@@ -290,13 +297,13 @@ fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Op
     if let Some(link) = mapping.link()
         && let Ok(stat) = look_at(&process.join("map_files").join(link))
     {
-        return subject.owns(&node(&stat));
+        return subject.find_node(&node(&stat));
     }
     let mapped_id = Some(FileId {
         device: mapping.device,
         inode: mapping.inode,
     });
-    if let Some(what) = subject.owns_file(|_, id| id == mapped_id) {
+    if let Some(what) = subject.find_file(|_, id| id == mapped_id) {
         return Some(what);
     }
     let inside = PathBuf::from(format!("{}/root{}", process.display(), mapping.path));
@@ -307,7 +314,7 @@ fn mapped_at(subject: &Subject<'_>, process: &Path, mapping: &Mapping<'_>) -> Op
     if stat.stx_ino != mapping.inode {
         return None;
     }
-    subject.owns(&node(&stat))
+    subject.find_node(&node(&stat))
 }
 
 /// A line of /proc/PID/maps (proc_pid_maps(5)) that stands for a file or a device.
@@ -356,7 +363,7 @@ impl<'a> Mapping<'a> {
 ///
 /// Most processes have one table for all threads, which /proc/PID/fd shows. But a thread may have
 /// left it (unshare(2), CLONE_FILES), and the first thread may have ended before the others.
-fn tables(process: &Path, pid: u32) -> std::io::Result<Vec<PathBuf>> {
+fn descriptor_tables(process: &Path, pid: u32) -> std::io::Result<Vec<PathBuf>> {
     let mut owners = vec![pid];
     let mut directories = vec![process.join("fd")];
     let tasks = process.join("task");
@@ -364,8 +371,8 @@ fn tables(process: &Path, pid: u32) -> std::io::Result<Vec<PathBuf>> {
         let Ok(thread) = name.parse::<u32>() else {
             continue;
         };
-        // Where the kernel cannot compare (no CONFIG_KCMP), all threads are taken to share, as all
-        // but a few programs have it.
+        // Where the kernel cannot compare (no CONFIG_KCMP), all threads are assumed to share one
+        // table, as in nearly all programs.
         if thread != pid
             && !owners
                 .iter()
@@ -498,7 +505,7 @@ mod tests {
         });
         let (left, own) = reported.recv().unwrap();
         assert_eq!(left, 0);
-        let found = tables(Path::new("/proc/self"), std::process::id()).unwrap();
+        let found = descriptor_tables(Path::new("/proc/self"), std::process::id()).unwrap();
         assert_eq!(found[0], Path::new("/proc/self/fd"));
         assert!(
             found.contains(&PathBuf::from(format!("/proc/self/task/{own}/fd"))),

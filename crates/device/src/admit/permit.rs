@@ -1,4 +1,5 @@
-//! The consent of the user, the intent of the caller, and the grant of the gate.
+//! The types by which a caller passes the gate: the user's consent and the caller's intent go in,
+//! and an [`Admission`] comes out. It is the only way to open a target for writing.
 
 use super::space::{SpaceUse, unknown_space};
 use diskproof_model::target::TargetIdentity;
@@ -224,8 +225,8 @@ impl Admission {
         let Grant::Overwrite(..) = self.grant else {
             return None;
         };
-        for one in &self.space {
-            if let Some(filesystem) = &one.taker.filesystem
+        for space_use in &self.space {
+            if let Some(filesystem) = &space_use.taker.filesystem
                 && filesystem.is_shared_between_machines()
             {
                 return Some(&filesystem.kind);

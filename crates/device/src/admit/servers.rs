@@ -1,13 +1,14 @@
-//! Directories of database servers, recognised by the names in them: never a target. A foreign file
-//! may keep a PostgreSQL server from starting, a full pg_wal stops it, and its own files are its
-//! data. In a directory of another server a scratch file has no name and does no harm, so that
-//! those count only for files to overwrite. Reads names and metadata only.
+//! Refuses directories of database servers, which it recognises by the names in them. A foreign
+//! file may keep a PostgreSQL server from starting, a full pg_wal stops it, and its own files are
+//! its data. In a directory of another server a scratch file does no harm, because it has no name:
+//! there only existing files are refused. Reads names and metadata only.
 
 use super::ancestry::Ancestry;
 use super::reasons::{RefusalReasons, Step};
 use std::path::Path;
 
-/// Servers, and files that stand together at the top of every data directory of each.
+/// Servers, and files that stand together at the top of every data directory of each. Several rows
+/// of one server are alternatives: any of them is enough.
 const SERVERS: [(&str, &[&str]); 11] = [
     ("MySQL or MariaDB", &["ibdata1"]),
     ("MySQL or MariaDB", &["mysql.ibd"]),
@@ -45,7 +46,9 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
 const ENTRIES_MAX: usize = 10_000;
 const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
 
-/// For a scratch file in a directory.
+/// Refuses a scratch file in a directory of PostgreSQL, at any depth. PG_VERSION alone is not
+/// enough here, because it stands in every directory that holds tables, and those may lie
+/// elsewhere.
 pub(super) fn judge_directory(directory: &Ancestry, reasons: &mut RefusalReasons) {
     judge_postgres(directory, &["PG_VERSION", "global/pg_control"], reasons);
 }
@@ -57,7 +60,7 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
         .iter()
         .find(|directory| marks.iter().all(|mark| directory.holds(mark)));
     if let Some(directory) = data_directory {
-        add(&directory.path, "is a PostgreSQL data directory", reasons);
+        add_directory(&directory.path, "is a PostgreSQL data directory", reasons);
     }
     let Some(nearest) = above.nearest_first.first() else {
         return;
@@ -67,7 +70,7 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
         .iter()
         .find(|directory| directory.name().is_some_and(is_tablespace_name));
     if let Some(directory) = tablespace {
-        add(
+        add_directory(
             &directory.path,
             "belongs to a PostgreSQL tablespace",
             reasons,
@@ -76,7 +79,7 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
     let names = nearest.names(ENTRIES_MAX);
     if names.iter().any(|name| is_tablespace_name(name)) {
         let what = "is the location of a PostgreSQL tablespace";
-        add(&nearest.path, what, reasons);
+        add_directory(&nearest.path, what, reasons);
     }
     // The server keeps its own directories in pg_wal, wherever that is.
     let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));
@@ -85,12 +88,12 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
         let names = directory.names(ENTRIES_MAX);
         if names.iter().any(|name| is_wal_segment_name(name)) {
             let what = "contains files named like PostgreSQL's WAL segments";
-            return add(&directory.path, what, reasons);
+            return add_directory(&directory.path, what, reasons);
         }
     }
 }
 
-fn add(directory: &Path, what: &str, reasons: &mut RefusalReasons) {
+fn add_directory(directory: &Path, what: &str, reasons: &mut RefusalReasons) {
     reasons.add(
         format!("{} {what}", directory.display()),
         Step::sentence(OTHER_DIRECTORY),

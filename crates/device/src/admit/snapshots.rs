@@ -1,7 +1,7 @@
 //! Snapshots of LVM that keep what a target overwrites (those outside of thin pools). Each has a
 //! store for the old blocks, and the kernel drops the snapshot for good when its store is full
 //! (`__invalidate_snapshot` in dm-snap.c): a backup that nobody gave up would be lost. Reads sysfs
-//! only, which does not tell how full a store is.
+//! only, which does not show how full a store is.
 
 use super::reasons::{RefusalReasons, Step};
 use crate::kernel::sysroot::{SysRoot, list, read_number, read_text};
@@ -86,7 +86,7 @@ fn snapshots(root: &SysRoot, target: &TargetIdentity) -> Vec<Snapshot> {
         if let Some(device) = root.named_device(&layer.name)
             && has_uuid_end(&device, ORIGIN_END)
         {
-            found.extend(snapshots_of(&device));
+            found.extend(snapshots_above(&device));
         }
     }
     // What is written to a snapshot itself lies in its own store alone.
@@ -97,7 +97,7 @@ fn snapshots(root: &SysRoot, target: &TargetIdentity) -> Vec<Snapshot> {
 }
 
 /// The snapshots above the origin whose directory in sysfs is `origin`.
-fn snapshots_of(origin: &Path) -> Vec<Snapshot> {
+fn snapshots_above(origin: &Path) -> Vec<Snapshot> {
     let mut found = Vec::new();
     for holder in list(&origin.join("holders")) {
         let holder = origin.join("holders").join(holder);
@@ -108,6 +108,7 @@ fn snapshots_of(origin: &Path) -> Vec<Snapshot> {
             }
             found.push(Snapshot {
                 name: read_text(&holder.join("dm/name")).unwrap_or_default(),
+                // A store of unknown size counts as full, so that its snapshot is never lost.
                 store_bytes: read_number::<u64>(&directory.join("size"))
                     .unwrap_or(0)
                     .saturating_mul(SECTOR_BYTES),

@@ -167,25 +167,28 @@ fn identified(file: &FileBehind) -> Option<TargetIdentity> {
     }
 }
 
-/// Returns `true` if the filesystem of a target may write each block at a place of its own.
-fn is_moving(target: &TargetIdentity) -> bool {
+/// True if the filesystem of a target may write a block to another place than before.
+fn may_relocate_blocks(target: &TargetIdentity) -> bool {
     target
         .filesystem
         .as_ref()
         .is_some_and(Filesystem::copies_on_write)
 }
 
+/// The space that an image behind `layer` takes while so many bytes are written to a target above
+/// it; `None` where the image cannot be opened.
 fn of_image(
     mut image: TargetIdentity,
     layer: &Layer,
     target: &TargetIdentity,
     new_bytes: u64,
 ) -> Option<SpaceUse> {
-    let written_bytes = if is_moving(target) {
+    let written_bytes = if may_relocate_blocks(target) {
         layer.size_bytes
     } else {
         new_bytes.min(layer.size_bytes)
     };
+    // What the user wants to stay free on the target's filesystem stays free below it, too.
     if let (Some(below), Some(above)) = (&mut image.filesystem, &target.filesystem) {
         below.kept_free_bytes = above.kept_free_bytes;
     }
@@ -256,9 +259,9 @@ fn room_in(images: &[SpaceUse], directory: &TargetIdentity) -> Option<u64> {
         if space.bytes() <= spare_bytes {
             continue;
         }
-        // A filesystem that moves blocks may take all holes for a small file. Each image may take
-        // all that is written: those of a mirror do.
-        let own_room = if is_moving(directory) {
+        // A filesystem that relocates blocks may take all holes for a small file. Each image may
+        // take all that is written: those of a mirror do.
+        let own_room = if may_relocate_blocks(directory) {
             0
         } else {
             spare_bytes / space.uses.len() as u64
@@ -268,16 +271,16 @@ fn room_in(images: &[SpaceUse], directory: &TargetIdentity) -> Option<u64> {
     room
 }
 
-/// Ends of the UUIDs of device mapper pools, whose volumes are larger together than the pool may
-/// be: LVM's thin pools, its pools of VDO, and the pools of Stratis.
+/// Ends of the UUIDs of device mapper pools, whose volumes together may be larger than the pool:
+/// LVM's thin pools, its pools of VDO, and the pools of Stratis.
 const POOL_ENDS: [&str; 3] = ["-tpool", "-vpool", "-thinpool-pool"];
 
-/// How the names of disks begin that a program, a filesystem or another machine serves: nbd, ublk
-/// and the volumes of ZFS, which may be sparse.
-const SERVED_BEGINNINGS: [&str; 3] = ["nbd", "ublkb", "zd"];
+/// Prefixes of the kernel names of disks that a program, a filesystem or another machine serves:
+/// nbd, ublk and the volumes of ZFS, which may be sparse.
+const SERVED_PREFIXES: [&str; 3] = ["nbd", "ublkb", "zd"];
 
 /// Says which space below a target is not known, a clause each: of pools, whose use only an ioctl
-/// of the device mapper tells, of snapshots, and of what somebody serves as a disk.
+/// of the device mapper reports, of snapshots, and of disks that a server provides.
 pub(super) fn unknown_space(target: &TargetIdentity) -> Vec<String> {
     unknown_space_in(&SysRoot::default(), target)
 }
@@ -301,12 +304,12 @@ fn unknown_space_in(root: &SysRoot, target: &TargetIdentity) -> Vec<String> {
     unknown
 }
 
-/// Returns `true` if somebody serves a whole disk.
+/// True for a whole disk that a server provides.
 fn is_disk_served(layer: &Layer) -> bool {
     layer.kind != LayerKind::Partition
-        && SERVED_BEGINNINGS
+        && SERVED_PREFIXES
             .iter()
-            .any(|beginning| layer.name.starts_with(beginning))
+            .any(|prefix| layer.name.starts_with(prefix))
 }
 
 /// The name of a pool of the device mapper; `None` of any other device.
@@ -355,7 +358,7 @@ impl<'a> SharedSpace<'a> {
             let Some(filesystem) = &one.taker.filesystem else {
                 continue;
             };
-            // A FUSE server may tell neither blocks nor space.
+            // A FUSE server may report neither blocks nor space.
             if filesystem.size_bytes == 0 {
                 continue;
             }

@@ -1,5 +1,6 @@
-//! The counters of the block devices on which files lie, over the measured parts of a run: the
-//! device of each file itself, not the disk below a volume, and the members of volumes and arrays.
+//! Sums up the kernel's counters of the block devices on which files lie, over the measured parts
+//! of a run. It counts the device of each file itself, not the disk below a volume, and the members
+//! of volumes and arrays.
 
 use crate::counters::snapshot::{DiskCounters, read_counters};
 use crate::kernel::sysroot::SysRoot;
@@ -8,6 +9,8 @@ use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use std::time::Instant;
 
 /// Counts while it is not paused. It begins paused.
+///
+/// `as fio` prints these figures as fio's `disk_util`, which counts the same devices.
 #[derive(Debug)]
 pub struct DiskTally {
     root: SysRoot,

@@ -1,6 +1,6 @@
-//! The bytes that processes had read and written when they ended, as the kernel reports them at
-//! each exit (taskstats over generic netlink; Documentation/accounting/taskstats.rst). Short-lived
-//! processes are seen nowhere else. Costs the measured I/O nothing. Needs CAP_NET_ADMIN.
+//! Collects the bytes that processes had read and written when they ended, as the kernel reports
+//! them at each exit (taskstats over generic netlink; Documentation/accounting/taskstats.rst).
+//! Short-lived processes are seen nowhere else. Needs CAP_NET_ADMIN.
 
 use crate::kernel::sysroot::{SysRoot, read_text};
 use diskproof_model::measurement::ByteCount;
@@ -8,7 +8,8 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
 use std::os::fd::OwnedFd;
 
-/// Messages wait in the socket until they are read at the end: room for some thousand exits.
+/// Messages wait in the socket until they are read at the end: room for some thousand exits. What
+/// does not fit is lost, which the kernel reports (ENOBUFS).
 const BUFFER_BYTES: usize = 8 << 20;
 /// Generic netlink's own family, and its command that finds another (linux/genetlink.h).
 const GENL_ID_CTRL: u16 = 0x10;
@@ -52,9 +53,10 @@ pub(crate) struct EndedThread {
 #[derive(Debug)]
 pub(crate) struct ExitListener {
     socket: OwnedFd,
+    /// The number of the family TASKSTATS, which the kernel chooses at boot.
     family: u16,
     /// Exits that were reported while the registration was under way; `None` where some were lost.
-    first: Option<Vec<EndedThread>>,
+    exits_at_registration: Option<Vec<EndedThread>>,
 }
 
 impl ExitListener {
@@ -77,7 +79,7 @@ impl ExitListener {
         let mut reply = [0; 8192];
         // The kernel answers with an error message where it refuses, and not at all where it does
         // not. Then the first message may be the exit of a process already.
-        let first = match rustix::io::read(&socket, &mut reply) {
+        let exits = match rustix::io::read(&socket, &mut reply) {
             Ok(length) => {
                 if messages(&reply[..length]).any(|(kind, _)| kind == NLMSG_ERROR) {
                     return None;
@@ -90,7 +92,7 @@ impl ExitListener {
         Some(Self {
             socket,
             family,
-            first,
+            exits_at_registration: exits,
         })
     }
 
@@ -98,7 +100,7 @@ impl ExitListener {
     /// which processes they belonged (before Linux 5.19). Without that our own threads would count
     /// as other processes.
     pub(crate) fn into_ended_threads(self) -> Option<Vec<EndedThread>> {
-        let mut ended = self.first?;
+        let mut ended = self.exits_at_registration?;
         let mut buffer = vec![0; 64 << 10];
         loop {
             match rustix::io::read(&self.socket, &mut buffer) {
@@ -211,6 +213,7 @@ fn threads(bytes: &[u8], family: u16) -> Option<Vec<EndedThread>> {
     Some(threads)
 }
 
+/// The thread of a `struct taskstats`; `None` where the kernel's version is too short for a field.
 fn ended_thread(stats: &[u8]) -> Option<EndedThread> {
     let thread = u32_at(stats.get(PID..)?)?;
     let pid = u32_at(stats.get(TGID..)?)?;

@@ -1,5 +1,5 @@
-//! The processes that use storage, from /proc/PID/io and, where permitted, from the kernel's report
-//! on each process that ends. Neither says which disk a process used.
+//! Finds the other processes that use storage, from /proc/PID/io and, where permitted, from the
+//! kernel's report on each process that ends. Neither says which disk a process used.
 
 use crate::counters::exits::EndedThread;
 use crate::kernel::sysroot::{SysRoot, read_text, value_of};
@@ -15,9 +15,10 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 const INITIALISER: &str = "ext4lazyinit";
 /// kthreadd, the parent of all kernel threads.
 const KERNEL_PARENT: u32 = 2;
-/// Less than this is the noise of a living system: a log line, a page of a library.
+/// Less than this is the noise of a living system: a log line, a page of a library. Chosen, not
+/// measured.
 const BYTES_MIN: u64 = 64 << 10;
-/// At most so many processes are named.
+/// At most so many processes are named, because a page shows them in a sentence.
 const NAMED_MAX: usize = 10;
 
 /// The bytes that all processes but ourselves have read and written since they started.

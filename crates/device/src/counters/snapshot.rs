@@ -1,6 +1,6 @@
-//! The I/O of the disks at the bottom between two moments, by the kernel's counters, and the other
-//! processes that used storage meanwhile. To have buffered writes counted, sync before
-//! [`Snapshot::finish`].
+//! Counts the I/O of the disks below a target between two moments, by the kernel's counters, and
+//! names the other processes that used storage meanwhile. To have buffered writes counted, the
+//! caller must sync before [`Snapshot::finish`].
 
 use crate::counters::exits::ExitListener;
 use crate::counters::processes::ProcessCounters;
@@ -57,7 +57,8 @@ const QUEUED_MS: usize = 10;
 const TRIM_OPS: usize = 11;
 const TRIM_SECTORS: usize = 13;
 const FLUSH_OPS: usize = 15;
-/// Requests in flight are no counter; merges and times of discards are not used.
+/// Places whose increase means nothing or is not used: requests in flight are no counter, and
+/// merges (12) and times (14) of discards are not used.
 const UNUSED: [usize; 3] = [IN_FLIGHT, 12, 14];
 /// Fields that every kernel has.
 const FIELDS_MIN: usize = 11;
@@ -99,10 +100,10 @@ impl Snapshot {
     }
 
     /// The I/O since [`Self::take`], summed over the disks, compared with the bytes that we
-    /// requested from the target in the same time (`asked`). Processes that started meanwhile count
-    /// from zero; those that ended meanwhile count for the process that waited for them, or are
-    /// lost.
-    pub fn finish(self, asked: ByteCount) -> DeviceUse {
+    /// requested from the target in the same time (`requested`). Processes that started meanwhile
+    /// count from zero; those that ended meanwhile count for the process that waited for them, or
+    /// are lost.
+    pub fn finish(self, requested: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
         let (trim_bytes, is_timed) = (self.trim_bytes(), self.is_timed());
@@ -155,7 +156,7 @@ impl Snapshot {
             return device;
         }
         DeviceUse {
-            accounted: device.share_of(asked),
+            accounted: device.share_of(requested),
             ..device
         }
     }
@@ -178,6 +179,7 @@ impl Snapshot {
         })
     }
 
+    /// True if the kernel times the requests of all disks.
     fn is_timed(&self) -> bool {
         self.disks
             .iter()
@@ -368,7 +370,7 @@ impl DiskCounters {
         total.times = total.times.followed_by(self.times(Duration::ZERO));
     }
 
-    /// `None` when any of them is smaller than before.
+    /// The increase of each counter since `before`; `None` when any of them is smaller than before.
     pub(crate) fn since(&self, before: &Self) -> Option<Self> {
         let mut changes = Vec::new();
         for (place, (now, earlier)) in self.0.iter().zip(&before.0).enumerate() {
@@ -397,6 +399,8 @@ fn wrapped_since(now: u64, earlier: u64) -> u64 {
     u64::from((now as u32).wrapping_sub(earlier as u32))
 }
 
+/// Reads the counters of the disk `name` with the numbers `device` (`major:minor`). The error says
+/// why there are none, and for a switch of the kernel how to turn it on.
 pub(crate) fn read_counters(
     root: &SysRoot,
     name: &str,

@@ -1,6 +1,7 @@
-//! Counts the bytes of a file that have never been written: holes, and extents that are allocated
-//! but unwritten. Reading them costs no disk access, so a figure that includes them is wrong.
-//! Counts those that other files share, too.
+//! Counts the bytes of a file that need new blocks, or have none of their own: bytes that have
+//! never been written (holes, and extents that are allocated but unwritten), and bytes that other
+//! files share. Reading unwritten bytes costs no disk access, so a figure that includes them is
+//! wrong.
 
 use crate::kernel::syscalls::{DirtyPages, ExtentPart, FileExtent, extents_in};
 use diskproof_model::units::SECTOR_BYTES;
@@ -52,12 +53,12 @@ fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
 fn bytes_of_extents(
     parts: impl Iterator<Item = Result<ExtentPart, Errno>>,
     end: u64,
-    counts: fn(&FileExtent) -> bool,
+    is_counted: fn(&FileExtent) -> bool,
 ) -> Option<u64> {
     let mut bytes = 0;
     for part in parts {
         let part = part.ok()?;
-        for extent in part.extents.iter().filter(|extent| counts(extent)) {
+        for extent in part.extents.iter().filter(|extent| is_counted(extent)) {
             bytes += bytes_inside(extent, part.start, end);
         }
     }

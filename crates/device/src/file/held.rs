@@ -1,6 +1,6 @@
-//! A path held by a descriptor without the right to read or write (O_PATH). It can be checked
-//! before anything is opened, and opened without resolving the path again. Whatever another process
-//! renames, exchanges or links meanwhile, the descriptor stays with the inode.
+//! Holds what a path leads to, by a descriptor without the right to read or write (O_PATH). It can
+//! be checked before anything is opened, and opened without resolving the path again. Whatever
+//! another process renames, exchanges or links meanwhile, the descriptor stays with the inode.
 
 use crate::failure::{OpenError, changed, open_failed};
 use crate::kernel::file_id::FileId;
@@ -13,9 +13,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// A path is looked along so many times. A target that another process exchanges with something
-/// else all the time is what it should be in half of the looks: 16 looks miss that once in 65,000
-/// times.
+/// A path is resolved so many times. Where another process exchanges the target with something else
+/// all the time, half of the looks find the target: 16 looks miss the exchange once in 65,000 times
+/// (2⁻¹⁶).
 const LOOKS: u32 = if cfg!(test) { 2 } else { 16 };
 /// The pause between two looks, so that they meet an exchange at different points. Tests exchange
 /// the target before a look, not by chance: two looks without a pause are enough.

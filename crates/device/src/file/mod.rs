@@ -1,5 +1,5 @@
-//! One file or device and how it is reached: a path that nobody can divert, a descriptor that stays
-//! with its inode, the mark of a file that diskproof made, and what direct I/O needs.
+//! One file or device and how it is reached: a path that no other process can divert, a descriptor
+//! that stays with its inode, the mark of a file that diskproof made, and what direct I/O needs.
 
 pub(crate) mod direct_io;
 pub(crate) mod extents;

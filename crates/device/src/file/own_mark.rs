@@ -1,8 +1,11 @@
-//! The mark of a file that diskproof made under a name, or overwrote later, and that nothing has
-//! changed since: it holds no data of anybody. The mark is an extended attribute with the inode,
-//! the size and the time of the last change of content, and with the time at which it was set: so
-//! neither a copy nor a file with new data has it, nor one whose time was set back (`touch -r`).
-//! The marked time of the content lies before any write: see [`set_content_time_back`].
+//! Marks a file that diskproof made under a name, or overwrote later, and recognises it as long as
+//! nothing has changed it since. Such a file holds no data of anyone else, so it may be overwritten
+//! again.
+//!
+//! The mark is an extended attribute with the inode, the size and the time of the last change of
+//! content, and with the time at which it was set. So neither a copy nor a file with new data has
+//! it, nor one whose time was set back (`touch -r`). The marked time of the content lies before any
+//! write: see [`set_content_time_back`].
 
 use rustix::fs::{
     Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags, fgetxattr, fsetxattr, fstat, futimens,
@@ -13,6 +16,8 @@ use rustix::process::geteuid;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+/// The name of the attribute. It stays on users' files: a change of it, or of the text, makes their
+/// files foreign to the next version.
 const NAME: &str = "user.diskproof.own";
 /// A mark is read up to here; none is longer.
 const BYTES_MAX: usize = 160;
@@ -27,6 +32,7 @@ const SET_BACK_S: i64 = 2;
 const MARKED: &str = " marked ";
 const WITHIN: &str = " within ";
 
+/// The part of the mark that names the file and its content.
 fn content(stat: &Stat) -> String {
     format!(
         "inode {} size {} changed {}.{:09}",
@@ -39,8 +45,9 @@ fn changed_ns(stat: &Stat) -> i128 {
     i128::from(stat.st_ctime) * NS_PER_S + i128::from(stat.st_ctime_nsec)
 }
 
-/// Marks the file as it is now, unless it is larger than what was ours to write: then somebody
-/// added to it. Filesystems without extended attributes refuse.
+/// Marks the file as it is now. Fails with EFBIG where it is larger than what was ours to write,
+/// because another program added to it, and with ETIMEDOUT where no mark was valid in time.
+/// Filesystems without extended attributes refuse with ENOTSUP.
 pub(crate) fn set(fd: BorrowedFd<'_>, size_max: u64) -> Result<(), Errno> {
     set_content_time_back(fd)?;
     // The first writing shows what the filesystem's own clock says.

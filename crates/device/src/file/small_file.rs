@@ -11,8 +11,8 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// A file of some MiB takes milliseconds; a server that is asked again after a lost packet answers
-/// within seconds.
+/// A file of some MiB takes milliseconds; a server that receives the request again after a lost
+/// packet answers within seconds. Chosen, not measured.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// A file that was read completely.
@@ -81,7 +81,7 @@ pub fn read_small_file(path: &Path, bytes_max: u64) -> Result<SmallFile, SmallFi
     let name = path.to_owned();
     let reader = std::thread::Builder::new().name("diskproof-read".to_owned());
     let started = reader.spawn(move || {
-        // Nobody waits for an answer that is late.
+        // The caller does not wait for an answer that is late.
         let _ = sender.send(read(&name, bytes_max));
     });
     if started.is_err() {

@@ -55,7 +55,7 @@ pub enum PathError {
 }
 
 /// The words about owners whom this user namespace does not show: root of the host is none of its
-/// users, and cannot be told from any other (user_namespaces(7)).
+/// users, and cannot be distinguished from any other (user_namespaces(7)).
 fn unseen_owners() -> &'static str {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     if shows_all_owners(&map) {
@@ -198,7 +198,7 @@ fn may_follow(link: &Stat, directory: &Stat) -> bool {
     trusted.contains(&link.st_uid) && trusted.contains(&directory.st_uid) && !is_open_to_all
 }
 
-/// The kernel alone knows what a link of procfs leads to: its text may name nothing.
+/// True in procfs, where the kernel alone knows what a link leads to: its text may name nothing.
 fn is_procfs(folder: BorrowedFd<'_>) -> bool {
     fstatfs(folder).is_ok_and(|found| found.f_type == PROC_SUPER_MAGIC)
 }
@@ -218,6 +218,8 @@ impl TrustedPath {
         Self::walk_to(path, LastName::Any)
     }
 
+    /// Walks along the path. `rest` is the stack of names that are left, and a symlink puts its own
+    /// on top.
     fn walk_to(path: &Path, last: LastName) -> Result<Self, PathError> {
         if path.as_os_str().is_empty() {
             return Err(PathError::Kernel {

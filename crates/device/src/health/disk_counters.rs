@@ -1,9 +1,10 @@
-//! The counters that disks keep of their load: times of throttling and of heat, bytes written, and
-//! the time for which a cloud volume was at its limits. Read before and after a run, and never in
-//! between: a query may disturb it.
+//! Reads the counters that disks keep of their load: times of throttling and of heat, bytes
+//! written, and the time for which a cloud volume was at its limits. They are read before and after
+//! a run, and never in between, because a query may disturb it.
 //!
-//! The fields come from smartctl; NVMe's thermal management and the statistics of EBS volumes (log
-//! page 0xD0) from nvme-cli, where it is installed.
+//! smartctl's report on the health of a disk comes first. Where nvme-cli is installed, its
+//! temperatures and minutes of heat replace those; the bytes written stay smartctl's. It alone
+//! reports NVMe's thermal management and the statistics of EBS volumes (log page 0xD0).
 
 use crate::health::{TIME_LIMIT, verified_node};
 use crate::programs::external_program::{find_program, output_of};
@@ -20,7 +21,7 @@ const ZERO_CELSIUS: u64 = 273;
 const KELVIN_MAX: u64 = 423;
 /// Sensors of the log page (NVM Express base specification 1.4, 5.14.1.2).
 const SENSORS: usize = 8;
-/// Bytes of a data unit.
+/// Bytes of a data unit: 1000 units of 512 bytes (the same section).
 const DATA_UNIT_BYTES: u64 = 512_000;
 /// A volume of EBS reports this model.
 const EBS_MODEL: &str = "Amazon Elastic Block Store";
@@ -34,8 +35,8 @@ pub struct CountersOfDisk {
     pub counters: DiskCounters,
 }
 
-/// The counters of the disks below these targets, whose health was just read. `search_path` is
-/// where programs are looked for, as in PATH.
+/// The counters of the disks below these targets, each disk once. `health` is what smartctl has
+/// just reported of them, and `search_path` lists the directories of programs, as PATH does.
 pub fn disk_counters(
     identities: &[TargetIdentity],
     health: &[DiskHealth],
@@ -58,8 +59,9 @@ pub fn disk_counters(
             };
             if let Some(program) = &nvme
                 && disk.name.starts_with("nvme")
+                && let Some(node) = verified_node(disk)
             {
-                ask_nvme(program, disk, &mut counters);
+                query_nvme(program, &node, is_ebs_volume(disk), &mut counters);
             }
             disks.push(CountersOfDisk {
                 disk: disk.name.clone(),
@@ -70,6 +72,7 @@ pub fn disk_counters(
     disks
 }
 
+/// The counters in smartctl's report.
 fn counters_of_health(health: &DiskHealth) -> DiskCounters {
     let mut temperatures = health.temperature_sensors_celsius.clone();
     if temperatures.is_empty() {
@@ -85,27 +88,33 @@ fn counters_of_health(health: &DiskHealth) -> DiskCounters {
     }
 }
 
-/// Adds the counters that only nvme-cli reads. Those that it does not print stay unknown.
-fn ask_nvme(program: &Path, disk: &Layer, counters: &mut DiskCounters) {
-    let Some(node) = verified_node(disk) else {
-        return;
-    };
-    if let Some(text) = answer(program, &["smart-log"], &node) {
+fn is_ebs_volume(disk: &Layer) -> bool {
+    match &disk.model {
+        Some(model) => model.starts_with(EBS_MODEL),
+        None => false,
+    }
+}
+
+/// Adds the counters that nvme-cli reads from the disk at `node`. Those that it does not print stay
+/// as they are. The caller must have verified that the node is that of the disk.
+fn query_nvme(program: &Path, node: &Path, is_ebs: bool, counters: &mut DiskCounters) {
+    if let Some(text) = output_of_nvme(program, &["smart-log"], node) {
         add_smart_log(&text, counters);
     }
-    let is_ebs = matches!(&disk.model, Some(model) if model.starts_with(EBS_MODEL));
-    if is_ebs && let Some(text) = answer(program, &["amzn", "stats"], &node) {
+    if is_ebs && let Some(text) = output_of_nvme(program, &["amzn", "stats"], node) {
         counters.exceeded = read_amzn_stats(&text);
     }
 }
 
-fn answer(program: &Path, words: &[&str], node: &Path) -> Option<String> {
+/// The output of `nvme SUBCOMMAND NODE -o json`; `None` where it could not be run, or did not end
+/// in time.
+fn output_of_nvme(program: &Path, subcommand: &[&str], node: &Path) -> Option<String> {
     let mut command = Command::new(program);
-    command.args(words).arg(node).args(["-o", "json"]);
+    command.args(subcommand).arg(node).args(["-o", "json"]);
     output_of(command, TIME_LIMIT).ok()
 }
 
-/// Adds what `nvme smart-log -o json` says. The names are those of nvme-cli 1.x and 2.x.
+/// Adds what `nvme smart-log -o json` prints. The names are those of nvme-cli 1.x and 2.x.
 fn add_smart_log(text: &str, counters: &mut DiskCounters) {
     let Ok(log) = serde_json::from_str::<Value>(text) else {
         return;
@@ -131,7 +140,7 @@ fn add_smart_log(text: &str, counters: &mut DiskCounters) {
     }
 }
 
-/// Reads what `nvme amzn stats -o json` says: microseconds in which more was asked for than the
+/// Reads what `nvme amzn stats -o json` prints: microseconds in which more was requested than the
 /// volume or the instance allows. `None` where it lacks one of the four. Versions of nvme-cli name
 /// the limits of the instance in two ways.
 fn read_amzn_stats(text: &str) -> Option<ExceededLimits> {
@@ -169,6 +178,9 @@ fn sum(document: &Value, keys: [&str; 2]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::identity::disk::bare_layer;
+    use diskproof_model::target::TargetKind;
+    use std::os::unix::fs::PermissionsExt;
 
     /// As nvme-cli 1.16 printed it on a disk in service.
     const SMART_LOG: &str = r#"{
@@ -192,6 +204,86 @@ mod tests {
         assert_eq!(counters.throttled_seconds, Some(47));
         assert_eq!(counters.hot_minutes, Some(0));
         assert_eq!(counters.written_bytes, Some(2_115_024_501 * 512_000));
+    }
+
+    const AMZN_STATS: &str = r#"{"ebs_volume_performance_exceeded_iops": 7,
+        "ebs_volume_performance_exceeded_tp": 0,
+        "ec2_instance_ebs_performance_exceeded_iops": 0,
+        "ec2_instance_ebs_performance_exceeded_tp": 0}"#;
+
+    /// Makes a program `nvme` that prints these texts, whatever the disk.
+    fn fake_nvme(directory: &Path) -> std::path::PathBuf {
+        let program = directory.join("nvme");
+        let script = format!(
+            "#!/bin/sh\ncase $1 in smart-log) echo '{SMART_LOG}';; amzn) echo '{AMZN_STATS}';; esac"
+        );
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+        program
+    }
+
+    /// A disk of which smartctl reports everything that nvme-cli reports too.
+    fn reported_by_smartctl(disk: &str) -> DiskHealth {
+        DiskHealth {
+            disk: disk.to_owned(),
+            temperature_sensors_celsius: vec![50, 51],
+            hot_minutes: Some(8),
+            critical_minutes: Some(9),
+            written_bytes: Some(1000),
+            wear_percent: Some(14),
+            ..DiskHealth::default()
+        }
+    }
+
+    #[test]
+    fn nvme_cli_replaces_temperatures_and_heat_but_not_bytes_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = fake_nvme(directory.path());
+        for is_ebs in [false, true] {
+            let mut counters = counters_of_health(&reported_by_smartctl("nvme0n1"));
+            query_nvme(&program, Path::new("/dev/x"), is_ebs, &mut counters);
+            let expected = DiskCounters {
+                temperatures_celsius: vec![33, 28, 23, 22],
+                hot_minutes: Some(0),
+                critical_minutes: Some(0),
+                throttles: Some(4),
+                throttled_seconds: Some(47),
+                written_bytes: Some(1000),
+                wear_percent: Some(14),
+                link_bytes_per_second: None,
+                exceeded: is_ebs.then_some(ExceededLimits {
+                    volume_iops_us: 7,
+                    ..ExceededLimits::default()
+                }),
+            };
+            assert_eq!(counters, expected);
+        }
+    }
+
+    /// The name of a disk may belong to another device in /dev, as in a container.
+    #[test]
+    fn disk_of_two_targets_is_read_once_and_only_through_its_own_node() {
+        let directory = tempfile::tempdir().unwrap();
+        fake_nvme(directory.path());
+        let target = TargetIdentity {
+            path: "/data".to_owned(),
+            kind: TargetKind::Directory,
+            size_bytes: 0,
+            free_bytes: None,
+            device: "259:0".to_owned(),
+            inode: 2,
+            filesystem: None,
+            layers: vec![bare_layer("nvme-no-such-disk", "259:0")],
+            unresolved: None,
+        };
+        let health = reported_by_smartctl("nvme-no-such-disk");
+        let expected = CountersOfDisk {
+            disk: "nvme-no-such-disk".to_owned(),
+            counters: counters_of_health(&health),
+        };
+        let search_path = Some(directory.path().as_os_str());
+        let read = disk_counters(&[target.clone(), target], &[health], search_path);
+        assert_eq!(read, [expected]);
     }
 
     #[test]

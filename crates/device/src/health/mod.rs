@@ -1,6 +1,7 @@
-//! The health that disks report. Runs smartctl (smartmontools) for every disk at the bottom of a
-//! target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no sleeping
-//! disk. What is unavailable becomes a clause, never an error.
+//! Reads the health that disks report. Runs smartctl (smartmontools) for every disk at the bottom
+//! of a target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no
+//! sleeping disk. Where a disk reports nothing, a clause for the user says why; that is never an
+//! error.
 
 pub(crate) mod disk_counters;
 mod protocols;
@@ -22,16 +23,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A healthy disk answers within tens of milliseconds; one that needs longer is busy mending
-/// itself, or hangs.
+/// A healthy disk answers within tens of milliseconds; one that needs seconds is busy with its own
+/// recovery, or hangs. Chosen, not measured.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// So many disks are queried at the same time: a machine with a hundred of them must not wait for
 /// each in turn, nor start a hundred programs.
 const AT_ONCE: usize = 16;
 
-/// The health of every disk below these targets, each disk once, by name. `search_path` is where
-/// programs are looked for, as in PATH. Takes at most a little more than ten seconds for up to
-/// sixteen disks, whatever they do: a disk of Seagate's is asked twice.
+/// The health of every disk below these targets, each disk once, by name. `search_path` lists the
+/// directories of programs, as PATH does. Takes at most a little more than ten seconds for up to
+/// sixteen disks, whatever they do: a disk of Seagate's is queried twice.
 pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -> Vec<DiskHealth> {
     let mut by_name: BTreeMap<&str, &Layer> = BTreeMap::new();
     for identity in identities {
@@ -51,15 +52,15 @@ pub fn disk_health(identities: &[TargetIdentity], search_path: Option<&OsStr>) -
 /// The health of some disks, each of which has a thread.
 fn examine_at_once(disks: &[&Layer], program: Option<&Path>) -> Vec<DiskHealth> {
     std::thread::scope(|scope| {
-        let mut asked = Vec::new();
+        let mut threads = Vec::new();
         for disk in disks {
             let thread = std::thread::Builder::new()
                 .name("diskproof-health".to_owned())
                 .spawn_scoped(scope, move || examine(disk, program, TIME_LIMIT));
-            asked.push((disk, thread));
+            threads.push((disk, thread));
         }
         let mut answers = Vec::new();
-        for (disk, thread) in asked {
+        for (disk, thread) in threads {
             answers.push(match thread {
                 Ok(thread) => thread
                     .join()
@@ -74,20 +75,21 @@ fn examine_at_once(disks: &[&Layer], program: Option<&Path>) -> Vec<DiskHealth> 
 
 /// The health of one disk.
 fn examine(disk: &Layer, program: Option<&Path>, limit: Duration) -> DiskHealth {
-    match ask_smartctl(disk, program, limit) {
+    match query_smartctl(disk, program, limit) {
         Ok(health) => DiskHealth {
             disk: disk.name.clone(),
             ..health
         },
-        Err(why) => match nature(disk) {
-            Some(nature) => DiskHealth::unknown(&disk.name, nature),
+        // A device that never has health data needs no remedy, whatever smartctl says.
+        Err(why) => match why_without_health(disk) {
+            Some(reason) => DiskHealth::unknown(&disk.name, reason),
             None => DiskHealth::unknown(&disk.name, why),
         },
     }
 }
 
 /// smartctl's report on a disk; the error says why there is none.
-fn ask_smartctl(
+fn query_smartctl(
     disk: &Layer,
     program: Option<&Path>,
     limit: Duration,
@@ -98,10 +100,10 @@ fn ask_smartctl(
     let Some(node) = verified_node(disk) else {
         return Err(no_node(disk));
     };
-    let text = ask(program, HEALTH, &node, limit)
+    let text = run_smartctl(program, HEALTH, &node, limit)
         .map_err(|silence| why_silent(&silence, program, &node, limit))?;
     let health = read_answer(&text, &node.display().to_string())
-        .map_err(|why| hidden_by(disk, &node).unwrap_or(why))?;
+        .map_err(|why| hidden_by_controller(disk, &node).unwrap_or(why))?;
     Ok(DiskHealth {
         farm_power_on_hours: farm_hours(&health, program, &node, limit),
         ..health
@@ -116,7 +118,12 @@ const FARM: &[&str] = &["-l", "farm"];
 
 /// The output of `smartctl --json OPTIONS -n standby NODE`. The exit status says less than the
 /// text, which contains it.
-fn ask(program: &Path, options: &[&str], node: &Path, limit: Duration) -> Result<String, NoAnswer> {
+fn run_smartctl(
+    program: &Path,
+    options: &[&str],
+    node: &Path,
+    limit: Duration,
+) -> Result<String, NoAnswer> {
     let mut command = Command::new(program);
     command.arg("--json").args(options);
     // A disk asleep is left asleep: reading its health would start its motor.
@@ -130,7 +137,7 @@ fn farm_hours(health: &DiskHealth, program: &Path, node: &Path, limit: Duration)
     if !may_keep_farm_log(health) {
         return None;
     }
-    let text = ask(program, FARM, node, limit).ok()?;
+    let text = run_smartctl(program, FARM, node, limit).ok()?;
     read_farm_hours(&text)
 }
 
@@ -184,8 +191,8 @@ fn why_silent(silence: &NoAnswer, program: &Path, node: &Path, limit: Duration) 
     }
 }
 
-/// Says why a device of this kind has no health data at all.
-fn nature(disk: &Layer) -> Option<&'static str> {
+/// Says why a device of this kind never has health data; `None` of a kind that may have some.
+fn why_without_health(disk: &Layer) -> Option<&'static str> {
     let is_virtual =
         disk.name.starts_with("xvd") || matches!(&disk.link, Some(link) if link.bus == "virtio");
     match disk.kind {
@@ -202,10 +209,10 @@ fn nature(disk: &Layer) -> Option<&'static str> {
     }
 }
 
-/// A remark on a volume of a RAID controller, whose disks answer only when they are queried by
-/// number. Names as the drivers megaraid_sas, hpsa, smartpqi, aacraid, arcmsr and 3w-sas report
-/// them.
-fn hidden_by(disk: &Layer, node: &Path) -> Option<String> {
+/// The clause for a volume of a RAID controller, whose disks answer only when they are queried by
+/// number; `None` of any other disk. Names as the drivers megaraid_sas, hpsa, smartpqi, aacraid,
+/// arcmsr and 3w-sas report them.
+fn hidden_by_controller(disk: &Layer, node: &Path) -> Option<String> {
     const CONTROLLERS: [(&str, &str); 10] = [
         ("PERC", "megaraid,N"),
         ("MEGARAID", "megaraid,N"),
@@ -298,11 +305,11 @@ fn has_figures(health: &DiskHealth) -> bool {
         || counts.iter().any(Option::is_some)
 }
 
-/// smartctl's messages, and the bits of its exit status (smartctl(8), EXIT STATUS): 0 the command
-/// line, 1 the opening, 2 a command to the disk failed. The other bits describe the disk, and then
-/// there is something to read.
+/// Says why a report has no figures, from smartctl's messages and its exit status (smartctl(8),
+/// EXIT STATUS). Bits 0 to 2 mean that the command line, the opening or a command to the disk
+/// failed. The other bits describe the disk, and then there are figures.
 fn why_nothing(report: Report<'_>, node: &str) -> String {
-    const SAID: [(&str, &str); 4] = [
+    const BY_MESSAGE: [(&str, &str); 4] = [
         (
             "Permission denied",
             "this user may not query the disk; run as root (sudo)",
@@ -325,7 +332,7 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
         messages.extend(entry.text("/string"));
     }
     let (enabled, available) = ("/smart_support/enabled", "/smart_support/available");
-    for (part, why) in SAID {
+    for (part, why) in BY_MESSAGE {
         if is_in_one_of(&messages, part) {
             return why.replace("{node}", node);
         }
@@ -356,7 +363,7 @@ fn behind_controller(option: &str, node: &str) -> String {
     )
 }
 
-/// The option that smartctl asks for: `-d megaraid,N` of `… please try adding '-d megaraid,N'`.
+/// The option that smartctl suggests: `-d megaraid,N` of `… please try adding '-d megaraid,N'`.
 fn device_option(message: &str) -> Option<&str> {
     message
         .split('\'')

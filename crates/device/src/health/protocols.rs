@@ -1,7 +1,7 @@
-//! The health data of each protocol, as smartctl reports it: the attributes of ATA, the health
-//! log of NVMe (base specification 1.4, 5.14.1.2), the log pages of SCSI and SAS (SPC-4). The
-//! numbers and units of ATA attributes differ from vendor to vendor: they are recognised by the
-//! names that smartctl's database of disks gives them.
+//! Adds the health data that only one protocol has, as smartctl reports it: the attributes of ATA,
+//! the health log of NVMe (base specification 1.4, 5.14.1.2), the log pages of SCSI and SAS
+//! (SPC-4). The numbers and units of ATA attributes differ from vendor to vendor, so they are
+//! recognised by the names that smartctl's database of disks gives them.
 
 use super::report::{Report, celsius, ended, running, test_to_report};
 use diskproof_model::health::{DiskHealth, SelfTest};
@@ -9,7 +9,8 @@ use diskproof_model::units::SECTOR_BYTES;
 
 /// A disk that was this long under power has written at least [`SETTLED_BYTES`]. Less means that
 /// the unit of the counter is not what its name says (seen on rebranded disks whose
-/// `Total_LBAs_Written` counts GiB).
+/// `Total_LBAs_Written` counts GiB). Both numbers are chosen, not measured: 500 hours are three
+/// weeks, in which even the log of an idle system is longer than a GiB.
 const SETTLED_HOURS: u64 = 500;
 /// The least that such a disk has written.
 const SETTLED_BYTES: u64 = 1 << 30;
@@ -27,8 +28,8 @@ struct Attribute<'a> {
     raw: u64,
     /// True if the value is at or under its threshold now.
     fails: bool,
-    /// True if the vendor takes that for the sign of a near end, and not of age.
-    is_grave: bool,
+    /// True if the vendor says that this predicts a failure (prefailure), and not only age.
+    predicts_failure: bool,
 }
 
 impl Attribute<'_> {
@@ -45,10 +46,10 @@ impl Attribute<'_> {
 
     /// The wear in percent; `None` of an attribute that counts something else.
     fn worn_percent(&self) -> Option<u64> {
-        if !self.is_named(&LEFT) || self.value > FULL {
+        if !self.is_named(&LIFE_LEFT) || self.value > FULL {
             return None;
         }
-        let has_raw = self.is_named(&LEFT_RAW) && (1..=FULL).contains(&self.raw);
+        let has_raw = self.is_named(&LIFE_LEFT_IN_RAW) && (1..=FULL).contains(&self.raw);
         let percent_left = if has_raw {
             self.value.min(self.raw)
         } else {
@@ -70,7 +71,7 @@ pub(super) fn complete_ata(health: DiskHealth, report: Report<'_>) -> DiskHealth
     }
     let mut alarms = Vec::new();
     for attribute in &table {
-        if attribute.fails && attribute.is_grave && !attribute.is_hot() {
+        if attribute.fails && attribute.predicts_failure && !attribute.is_hot() {
             alarms.push(attribute.alarm());
         }
     }
@@ -148,12 +149,12 @@ fn read_attribute(entry: Report<'_>) -> Option<Attribute<'_>> {
         threshold: entry.count("/thresh").unwrap_or_default(),
         raw: digits.parse().ok().or_else(|| entry.count("/raw/value"))?,
         fails: entry.text("/when_failed") == Some("now"),
-        is_grave: entry.flag("/flags/prefailure") == Some(true),
+        predicts_failure: entry.flag("/flags/prefailure") == Some(true),
     })
 }
 
 /// Names of attributes whose normalized value counts down from 100.
-const LEFT: [&str; 6] = [
+const LIFE_LEFT: [&str; 6] = [
     "Media_Wearout_Indicator",
     "Wear_Leveling_Count",
     "SSD_Life_Left",
@@ -162,7 +163,7 @@ const LEFT: [&str; 6] = [
     "Lifetime_Remain",
 ];
 /// Attributes that have what is left in the raw value, too, and may keep the normalized one at 100.
-const LEFT_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
+const LIFE_LEFT_IN_RAW: [&str; 2] = ["SSD_Life_Left", "Remaining_Lifetime"];
 
 /// The greatest wear in percent that any indicator reports.
 fn wear(table: &[Attribute<'_>], report: Report<'_>) -> Option<u32> {
@@ -175,8 +176,8 @@ fn wear(table: &[Attribute<'_>], report: Report<'_>) -> Option<u32> {
     greatest
 }
 
-/// By units that the database knows: a disk that is not in it may count in any. Names with a unit
-/// come first.
+/// The bytes that hosts wrote; `None` for a disk that is not in smartctl's database, because its
+/// counter may have any unit. Names with a unit come first.
 fn ata_written_bytes(
     table: &[Attribute<'_>],
     report: Report<'_>,
@@ -241,7 +242,7 @@ fn ata_self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<Self
 }
 
 /// The log has 16 bits for hours, which are full after seven and a half years; the disk's own count
-/// tells which round it is.
+/// shows which round it is.
 fn unwrapped(logged: u64, now: Option<u64>) -> u64 {
     /// Hours after which the log's counter begins anew.
     const ROUND: u64 = 1 << 16;

@@ -1,5 +1,5 @@
-//! smartctl's JSON document, with access that never fails, and the phrases that all protocols
-//! share.
+//! Reads smartctl's JSON document. What is missing, of another type or impossible for a disk is
+//! `None`, never an error. Also chooses the self-test to report, as for all protocols.
 
 use diskproof_model::health::SelfTest;
 use serde_json::Value;
@@ -93,7 +93,7 @@ pub(super) fn written(bytes: Option<u64>) -> Option<u64> {
 /// that is not Celsius.
 const CELSIUS: std::ops::RangeInclusive<i64> = -40..=150;
 
-/// A temperature in degrees Celsius. SCSI tells 0 and 255 where it knows none.
+/// A temperature in degrees Celsius. SCSI reports 0 and 255 where it knows none.
 pub(super) fn celsius(report: Report<'_>, pointer: &str) -> Option<i32> {
     let celsius = report.number(pointer)?;
     if celsius == 0 || !CELSIUS.contains(&celsius) {

@@ -1,4 +1,4 @@
-//! The temperature of disks by the kernel's sensors (hwmon), which need no other program.
+//! Reads the temperature of disks from the kernel's sensors (hwmon), which need no other program.
 
 use diskproof_model::target::TargetIdentity;
 use std::fs;

@@ -331,16 +331,16 @@ fn controllers_and_disks_without_health_are_named() {
         ..bare_layer("sda", "8:0")
     };
     let node = Path::new("/dev/sda");
-    let perc = hidden_by(&layer("DELL", "PERC H730 Mini"), node).unwrap();
+    let perc = hidden_by_controller(&layer("DELL", "PERC H730 Mini"), node).unwrap();
     assert!(
         perc.ends_with("smartctl -a -d megaraid,N /dev/sda"),
         "{perc}"
     );
-    let array = hidden_by(&layer("HPE", "LOGICAL VOLUME"), node).unwrap();
+    let array = hidden_by_controller(&layer("HPE", "LOGICAL VOLUME"), node).unwrap();
     assert!(array.contains("-d cciss,N"), "{array}");
     let disk = layer("ATA", "SAMSUNG MZ7LH960");
-    assert_eq!(hidden_by(&disk, node), None);
-    assert_eq!(nature(&disk), None);
+    assert_eq!(hidden_by_controller(&disk, node), None);
+    assert_eq!(why_without_health(&disk), None);
     let virtual_disk = Layer {
         link: Some(Link {
             bus: "virtio".to_owned(),
@@ -402,7 +402,7 @@ fn a_program_is_asked_once_with_fixed_words() {
     let made = program(place.path(), "echo \"$@\"; read nothing || echo end");
     let node = Path::new("/dev/sdx");
     for (options, words) in [(HEALTH, "-a"), (FARM, "-l farm")] {
-        let said = ask(&made, options, node, Duration::from_secs(60)).unwrap();
+        let said = run_smartctl(&made, options, node, Duration::from_secs(60)).unwrap();
         assert_eq!(said, format!("--json {words} -n standby /dev/sdx\nend\n"));
     }
 }
@@ -418,7 +418,7 @@ fn a_program_that_hangs_is_left() {
     );
     let hanging = program(place.path(), &script);
     let begun = Instant::now();
-    let silence = ask(
+    let silence = run_smartctl(
         &hanging,
         HEALTH,
         Path::new("/dev/sdx"),
@@ -444,7 +444,7 @@ fn a_program_that_hangs_is_left() {
     let text = why_silent(&silence, &hanging, device, TIME_LIMIT);
     assert!(text.contains("5 s") && text.contains("dmesg"), "{text}");
     let missing = Path::new("/nonexistent/smartctl");
-    let silence = ask(missing, HEALTH, device, TIME_LIMIT).unwrap_err();
+    let silence = run_smartctl(missing, HEALTH, device, TIME_LIMIT).unwrap_err();
     assert!(matches!(silence, NoAnswer::Failed(_)), "{silence:?}");
     assert!(why_silent(&silence, missing, device, TIME_LIMIT).contains("/nonexistent/smartctl"));
 }
@@ -458,7 +458,7 @@ fn the_real_smartctl_does_not_know_loop_devices() {
     let place = diskproof_simdisk::testbed::place();
     let device = Loop::sparse(&place.path().join("image"), 1 << 20, &[]);
     let program = find_program("smartctl", None).unwrap();
-    let text = ask(&program, HEALTH, &device.node, Duration::from_secs(60)).unwrap();
+    let text = run_smartctl(&program, HEALTH, &device.node, Duration::from_secs(60)).unwrap();
     nothing(&text);
     let identity = crate::probe(&device.node).unwrap();
     let seen = disk_health(std::slice::from_ref(&identity), None);

@@ -1,6 +1,6 @@
-//! The limits of this process's control groups: on its I/O (`io.max` of its group and of every
-//! ancestor that is visible in cgroup v2, `blkio.throttle` of its group in v1), and on memory
-//! before the machine swaps. An unreadable file counts as no limit.
+//! Reads the limits that control groups set for this process. Those on its I/O are `io.max` of its
+//! group and of every visible ancestor in cgroup v2, and `blkio.throttle` of its group in v1. Those
+//! on memory say how much is left. An unreadable file counts as no limit.
 
 use crate::kernel::sysroot::{SysRoot, read_number, read_text, value_of};
 use diskproof_model::target::IoLimit;
@@ -156,7 +156,7 @@ fn unlimited(group: &str, device: &str) -> IoLimit {
 
 /// Bytes of memory that are free, or cache that can be dropped: of the machine (`MemAvailable` in
 /// proc_meminfo(5)), and of what each control group above this process may take. `None` where
-/// nothing tells.
+/// neither is known.
 pub fn memory_free_bytes() -> Option<u64> {
     free_in(&SysRoot::default())
 }
@@ -227,6 +227,8 @@ fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64
         .min()
 }
 
+/// The bytes that a group may still take; its page cache can be dropped, so it does not count as
+/// used. `None` where the group has no limit.
 fn left_in(group: &Path, figures: MemoryFigures) -> Option<u64> {
     let MemoryFigures {
         limit,

@@ -1,4 +1,4 @@
-//! One block device as sysfs describes it → [`Layer`].
+//! Describes one block device as a [`Layer`], from what sysfs shows of it.
 
 use crate::identity::link::find_link;
 use crate::kernel::sysroot::{SysRoot, first_text, read_number, read_text};
@@ -116,8 +116,8 @@ fn mapper_model(name: &str, uuid: &str) -> String {
     }
 }
 
-/// NVMe and MMC tell the serial themselves, virtio alongside the queue, SCSI in the page 0x80 of
-/// its vital product data; a WWID will do.
+/// The serial number. NVMe and MMC show it in sysfs, virtio alongside the queue, SCSI in the page
+/// 0x80 of its vital product data. Without any of these a WWID takes its place.
 fn serial(sysfs: &Path) -> Option<String> {
     first_text(sysfs, &["device/serial", "serial"])
         .or_else(|| unit_serial(&std::fs::read(sysfs.join("device/vpd_pg80")).ok()?))

@@ -1,6 +1,6 @@
-//! What this machine's kernel exports to other machines and guests as disks: by its SCSI, NVMe, USB
-//! and RDMA targets, by SCST, and to domains of Xen. Such a driver opens a disk without claiming
-//! it, and not from a process. Reads configfs and sysfs.
+//! Lists what this machine's kernel exports to other machines and guests as disks: by its SCSI,
+//! NVMe, USB and RDMA targets, by SCST, and to domains of Xen. Such a driver opens a disk without
+//! claiming it, and not from a process. Reads configfs and sysfs.
 
 use crate::kernel::sysroot::{SysRoot, list, read_text};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ pub(crate) fn exports(root: &SysRoot) -> Vec<Export> {
     let config = root.sys.join("kernel/config");
     let mut exports = Vec::new();
     for device in below(&config.join("target/core"), 2) {
-        add_of_scsi(device, &mut exports);
+        add_scsi(device, &mut exports);
     }
     for subsystem in below(&config.join("nvmet/subsystems"), 1) {
         let mut places = below(&subsystem.join("namespaces"), 1);
@@ -86,7 +86,7 @@ pub(crate) fn exports(root: &SysRoot) -> Vec<Export> {
         add_device(ExportDriver::Xen, place, decimal, &mut exports);
     }
     for place in below(&root.sys.join("kernel/scst_tgt/devices"), 1) {
-        add_of_scst(place, &mut exports);
+        add_scst(place, &mut exports);
     }
     exports
 }
@@ -106,7 +106,7 @@ fn below(directory: &Path, levels: u32) -> Vec<PathBuf> {
 
 /// A disk of the SCSI target. The path that a tool noted may be missing; the driver states the file
 /// that it has opened, such as `TCM FILEIO ID: 0        File: /dev/sdb  Size: …`.
-fn add_of_scsi(place: PathBuf, exports: &mut Vec<Export>) {
+fn add_scsi(place: PathBuf, exports: &mut Vec<Export>) {
     if let Some(info) = read_text(&place.join("info"))
         && let Some((_, behind)) = info.split_once("  File: ")
         && let Some((path, _)) = behind.rsplit_once("  Size: ")
@@ -122,7 +122,7 @@ fn add_of_scsi(place: PathBuf, exports: &mut Vec<Export>) {
 }
 
 /// A disk of SCST: a second line, `[key]`, says that its settings are kept.
-fn add_of_scst(place: PathBuf, exports: &mut Vec<Export>) {
+fn add_scst(place: PathBuf, exports: &mut Vec<Export>) {
     let Some(text) = read_text(&place.join("filename")) else {
         return;
     };
@@ -136,7 +136,7 @@ fn add_of_scst(place: PathBuf, exports: &mut Vec<Export>) {
     }
 }
 
-/// What a path in this attribute names.
+/// Adds the disk that a path in this attribute names, where there is such an attribute.
 fn add_path(driver: ExportDriver, place: PathBuf, attribute: &str, exports: &mut Vec<Export>) {
     let Some(path) = read_text(&place.join(attribute)) else {
         return;
@@ -165,7 +165,7 @@ fn add_device(
     }
 }
 
-/// True if the place has no switch, too.
+/// False only where a switch of the place is off; a place without a switch is always enabled.
 fn is_enabled(place: &Path) -> bool {
     read_text(&place.join("enable")).as_deref() != Some("0")
 }

@@ -1,5 +1,5 @@
-//! The regular files in which the blocks of a target lie, where the kernel or a program on this
-//! machine makes a disk of a file: who replaces such a file has destroyed the target.
+//! Finds the regular files in which the blocks of a target lie, where the kernel or a program on
+//! this machine makes a disk of a file. Whoever replaces such a file destroys the target.
 
 use crate::identity::exports::{ExportDriver, Exported, exports};
 use crate::identity::layers::is_served;
@@ -41,7 +41,7 @@ fn files_in(root: &SysRoot, identity: &TargetIdentity) -> Vec<FileBehind> {
                 id: file_behind_loop(&node(&layer.name), &layer.device),
             });
         }
-        add_of_nbd(root, layer, &mut files);
+        add_files_of_nbd(root, layer, &mut files);
         if layer.vendor.as_deref() == Some("LIO-ORG") {
             add_exported(root, ExportDriver::Scsi, &mut files);
         }
@@ -53,19 +53,20 @@ fn files_in(root: &SysRoot, identity: &TargetIdentity) -> Vec<FileBehind> {
 }
 
 /// Adds the regular files that the program which serves an nbd disk holds open.
-fn add_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
+fn add_files_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
     for descriptor in descriptors_of_nbd(root, layer) {
         files.extend(regular_file(&descriptor));
     }
 }
 
-/// No image is smaller: an empty one of qcow2 has 192 KiB, a raw one the size of its disk. A file
-/// with the number of a process, or a lock, is.
+/// No image is smaller: an empty one of qcow2 has 192 KiB, a raw one the size of its disk. Lock
+/// files and files with the number of a process are smaller.
 const IMAGE_BYTES_MIN: i64 = 64 << 10;
 
 /// The images that the program which serves an nbd disk writes: the regular files that it has open
-/// for reading and writing. It only reads the images below (qemu-nbd), and only writes its log. One
-/// on a filesystem that another machine or a program serves is left out, without a request to it.
+/// for reading and writing. It only reads the images below (qemu-nbd), and only writes its log. An
+/// image on a filesystem that another machine or a program serves is skipped: a request to it might
+/// hang.
 pub(crate) fn images_of_nbd(root: &SysRoot, layer: &Layer) -> Vec<FileBehind> {
     let descriptors = descriptors_of_nbd(root, layer);
     if descriptors.is_empty() {

@@ -1,5 +1,5 @@
-//! Facts about the machine, from uname, /proc and /sys. An unknown fact stays empty. And the CPU
-//! time that the hypervisor gave to other virtual machines.
+//! Reads facts about the machine from uname, /proc and /sys, among them the CPU time that the
+//! hypervisor gave to other virtual machines. An unknown fact stays empty.
 
 use crate::identity::cgroups::{io_limits, meminfo_bytes};
 use crate::kernel::sysroot::{SysRoot, first_text, read_text, value_of};
@@ -70,7 +70,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
         .map(str::to_owned)
 }
 
-/// The hypervisor's name; `unknown` when only the CPU flag tells that there is one; `None` on bare
+/// The hypervisor's name; `unknown` when only the CPU flag shows that there is one; `None` on bare
 /// metal.
 fn hypervisor(root: &SysRoot, cpuinfo: &str) -> Option<String> {
     if let Some(kind) = read_text(&root.sys.join("hypervisor/type")) {
@@ -191,7 +191,8 @@ fn runtime_by_cgroup(text: &str) -> Option<&'static str> {
 /// Place of `steal` among the numbers of the first line of /proc/stat (proc(5)); the ones after it
 /// are parts of the earlier ones.
 const STOLEN: usize = 7;
-/// A share is computed from at least so many ticks of all CPUs together (a second of one).
+/// A share is computed from at least so many ticks of all CPUs together: a second of one CPU, so
+/// that one tick is one percent.
 const TICKS_MIN: u64 = 100;
 
 /// The CPU time of the machine since it was started, in ticks of all CPUs together.

@@ -1,5 +1,5 @@
-//! The stack of block devices below a filesystem or a device, down to the disks, followed through
-//! sysfs. Opens no device.
+//! Finds the stack of block devices below a filesystem or a device, down to the disks, by sysfs.
+//! Opens no device.
 
 use crate::identity::disk::{describe, layer_kind};
 use crate::kernel::mounts::{MEMORY_FILESYSTEMS, MountEntry, find_mount};
@@ -32,7 +32,7 @@ pub(crate) fn below_path(
     path: &Path,
 ) -> Stack {
     walk(root, mounts, |walk| {
-        // The last first: the list is turned round at the end.
+        // The last first: `walk` reverses the list at its end.
         for device in walk.devices_of_path(device, path).iter().rev() {
             walk.visit(device);
         }
@@ -74,6 +74,7 @@ struct LayerWalk<'a> {
 }
 
 impl LayerWalk<'_> {
+    /// Notes why the walk ends here, before a disk. Returns no devices, for the caller to return.
     fn give_up(&mut self, reason: String) -> Vec<String> {
         self.unresolved.push(reason);
         Vec::new()
@@ -90,7 +91,7 @@ impl LayerWalk<'_> {
             return Some(name);
         }
         let devices = self.devices_below(&sysfs, &name);
-        // The last first: the list is turned round at the end.
+        // The last first: `walk` reverses the list at its end.
         let mut below: Vec<String> = devices
             .iter()
             .rev()
@@ -120,8 +121,8 @@ impl LayerWalk<'_> {
                 Some(file) => self.devices_behind_loop(name, Path::new(&file)),
                 None => Vec::new(),
             },
-            // Device mapper and MD tell by `slaves`; so do bcache and multipath disks. Real disks
-            // have none.
+            // Device mapper and MD list theirs in `slaves`; so do bcache and multipath disks. Real
+            // disks have none.
             _ => devices_in(&sysfs.join("slaves")),
         }
     }
@@ -245,7 +246,7 @@ pub(crate) fn is_served(kind: &str) -> bool {
     kind.starts_with("fuse") || is_elsewhere(kind)
 }
 
-/// Explains filesystems that have no disk, or hide it.
+/// Explains why no disk is found below a filesystem of this kind: it has none, or hides it.
 fn why_unresolved(kind: &str, source: &str) -> String {
     match kind {
         memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it is in memory"),

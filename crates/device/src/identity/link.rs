@@ -1,12 +1,12 @@
-//! The link by which a disk is attached, from its place in the device tree: PCIe, SATA, USB or
-//! virtio, and the rate that it can carry. Does not read the disk itself.
+//! Finds the link by which a disk is attached (PCIe, SATA, USB or virtio), and the rate that it can
+//! carry, from the disk's place in the device tree. Does not read the disk itself.
 
 use crate::kernel::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::target::Link;
 use std::path::{Path, PathBuf};
 
-/// The link of the disk whose directory in the device tree is `disk`; `None` for buses that tell
-/// nothing.
+/// The link of the disk whose directory in the device tree is `disk`; `None` for buses that report
+/// none.
 pub(crate) fn find_link(root: &SysRoot, disk: &Path) -> Option<Link> {
     sata(root, disk)
         .or_else(|| usb(disk))
@@ -22,7 +22,7 @@ pub(crate) fn find_link(root: &SysRoot, disk: &Path) -> Option<Link> {
 fn sata(root: &SysRoot, disk: &Path) -> Option<Link> {
     let port = components(disk).find_map(|name| numbered(name, "ata"))?;
     let class = root.sys.join(format!("class/ata_link/link{port}"));
-    // A port without a disk, or one behind a controller that does not tell, says "<unknown>".
+    // "<unknown>" on a port without a disk, or behind a controller that does not report it.
     let current = match read_text(&class.join("sata_spd")) {
         Some(speed) => sata_speed(&speed),
         None => None,
@@ -169,7 +169,7 @@ fn virtio(disk: &Path) -> Option<Link> {
     Some(link("virtio", None, None))
 }
 
-/// NVMe: its PCI function is the nearest directory above that tells a link speed.
+/// NVMe: its PCI function is the nearest directory above that shows a link speed.
 fn pcie(disk: &Path) -> Option<Link> {
     components(disk).find(|name| name.starts_with("nvme"))?;
     let function = disk

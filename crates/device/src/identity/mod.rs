@@ -1,4 +1,4 @@
-//! Who the target and the machine are, from stat, mountinfo and sysfs: the target itself, the
+//! Identifies the target and the machine, from stat, mountinfo and sysfs: the target itself, the
 //! layers below it down to the disks, and their links. Opens no target.
 
 pub(crate) mod cgroups;

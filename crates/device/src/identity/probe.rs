@@ -1,5 +1,6 @@
-//! Path → [`TargetIdentity`], from stat, statvfs, mountinfo and sysfs. Never opens the target, so
-//! it works where opening is forbidden. What follows from it is decided by `admit`.
+//! Finds out what a path leads to: its [`TargetIdentity`], from stat, statvfs, mountinfo and sysfs.
+//! Never opens the target, so it works where opening is forbidden. `admit` decides what may be done
+//! with it.
 
 use crate::identity::disk;
 use crate::identity::layers::{self, Stack};
@@ -191,6 +192,7 @@ pub(crate) fn block_identity(
     }
 }
 
+/// The identity of a file or directory, whose resolved path and stat these are.
 fn probe_on_filesystem(
     root: &SysRoot,
     mounts: &[MountEntry],
@@ -278,23 +280,23 @@ fn is_symlink(path: &Path) -> bool {
 }
 
 /// The error for a path that could not be inspected, with the part of it that causes the error.
-fn explain(asked: &Path, errno: Errno) -> ProbeError {
-    let path = shown(asked);
+fn explain(named: &Path, errno: Errno) -> ProbeError {
+    let path = shown(named);
     // From the root to the whole, the first part that cannot be followed.
-    let blamed = asked
+    let failed_part = named
         .ancestors()
         .filter(|part| !part.as_os_str().is_empty() && stat(*part).is_err())
         .last()
-        .unwrap_or(asked);
-    let component = shown(blamed);
-    let parent = match blamed.parent() {
+        .unwrap_or(named);
+    let component = shown(failed_part);
+    let parent = match failed_part.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.display().to_string(),
         _ => ".".to_owned(),
     };
     match errno {
         // A directory that was removed while a process works in it is no link.
-        Errno::NOENT if is_symlink(blamed) => {
-            let points_to = std::fs::read_link(blamed).unwrap_or_default();
+        Errno::NOENT if is_symlink(failed_part) => {
+            let points_to = std::fs::read_link(failed_part).unwrap_or_default();
             ProbeError::Dangling {
                 path,
                 link: component,
@@ -303,7 +305,7 @@ fn explain(asked: &Path, errno: Errno) -> ProbeError {
         }
         Errno::NOENT => ProbeError::Missing { path, component },
         // Where the right to search is missing, the link itself cannot be seen either.
-        Errno::ACCESS if lstat(blamed).is_ok_and(|link| is_foreign(&link, blamed)) => {
+        Errno::ACCESS if lstat(failed_part).is_ok_and(|link| is_foreign(&link, failed_part)) => {
             let link = component;
             ProbeError::ForeignLink { path, link }
         }

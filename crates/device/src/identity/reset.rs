@@ -1,6 +1,6 @@
-//! The fate of an accepted direct write in a reset of the machine. Some layers acknowledge a write
-//! that they only have in memory: a reset loses it, while the disk keeps its power. Reads only
-//! sysfs.
+//! Decides whether an accepted direct write survives a reset of the machine. Some layers
+//! acknowledge a write that they only have in memory: a reset loses it, while the disk keeps its
+//! power. Reads only sysfs.
 
 use crate::kernel::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
@@ -49,7 +49,9 @@ fn keeps_writes_in(root: &SysRoot, identity: &TargetIdentity) -> bool {
 fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
     match layer.kind {
         LayerKind::Disk => {
-            is_name_of_disk(&layer.name) && !layer.is_of_software() && !is_of_program(root, layer)
+            is_name_of_disk(&layer.name)
+                && !layer.is_of_software()
+                && !is_served_by_program(root, layer)
         }
         LayerKind::Partition => true,
         LayerKind::DeviceMapper => mapper_passes_writes_on(root, layer, layers),
@@ -65,7 +67,7 @@ fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
 
 /// True of a virtio disk that a program of this machine serves (VDUSE), such as
 /// qemu-storage-daemon.
-fn is_of_program(root: &SysRoot, layer: &Layer) -> bool {
+fn is_served_by_program(root: &SysRoot, layer: &Layer) -> bool {
     root.block_device(&layer.device)
         .is_some_and(|sysfs| sysfs.iter().any(|part| part == "vduse"))
 }

@@ -1,4 +1,4 @@
-//! The mounts in /proc/self/mountinfo, and the one that holds a path.
+//! Reads the mounts in /proc/self/mountinfo, and finds the one that holds a path.
 
 use crate::kernel::sysroot::SysRoot;
 use std::path::{Path, PathBuf};

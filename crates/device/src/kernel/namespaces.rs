@@ -1,6 +1,6 @@
-//! The mounts of every mount namespace that can be reached: our own, those in which a process or a
-//! thread lives, those that a descriptor of a process or a mount of the namespace itself keeps
-//! (`unshare --mount=FILE`, snapd).
+//! Reads the mounts of every mount namespace that can be reached: our own, those in which a process
+//! or a thread lives, and those that only a descriptor of a process or a mount of the namespace
+//! itself keeps (`unshare --mount=FILE`, snapd). A disk that is mounted in any of them is in use.
 
 use crate::kernel::mounts::{self, MountEntry};
 use crate::kernel::naming::errno_of;
@@ -71,6 +71,7 @@ struct Keeper {
 }
 
 impl MountTables {
+    /// Reads the mounts of all namespaces. Needs root to see those of other users.
     pub(crate) fn read(root: &SysRoot) -> Self {
         let mut seen = Seen::new();
         seen.extend(std::fs::read_link(root.proc.join("self/ns/mnt")));

@@ -1,6 +1,6 @@
-//! The points at which another process can exchange what the gate looks at. Tests exchange it at
-//! each of them; in the program a point compiles to nothing. Nor are there other processes for
-//! such a test than those that it started.
+//! Marks the points at which another process can exchange what the gate looks at. Tests exchange it
+//! at each of them; in the program a point compiles to nothing. A test can also shorten the gate's
+//! pauses, and hide all processes but its own.
 
 #[cfg(not(test))]
 use std::time::Duration;
@@ -26,16 +26,17 @@ pub(crate) enum GateStep {
     Check,
 }
 
+/// Marks the point before a step.
 #[cfg(not(test))]
 pub(crate) const fn before(_next: GateStep) {}
 
-/// Waits for a process that passes by. A test in which one stays may shorten that.
+/// Waits for processes that use a target only for a moment. A test may shorten that.
 #[cfg(not(test))]
 pub(crate) fn pause(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// True of every process. In a test, only of those that it started, if it asks for that.
+/// True of every process. A test may restrict it to the processes that it started.
 #[cfg(not(test))]
 pub(crate) const fn is_seen(_pid: u32) -> bool {
     true

@@ -119,10 +119,9 @@ pub(crate) fn fiemap(
     Ok(map.extents[..(map.mapped_extents as usize).min(EXTENTS)].to_vec())
 }
 
-/// The answer to the question whether anything else has a file open: the kernel grants a write
-/// lease only where nothing has, neither for reading nor for writing (`check_conflicting_open` in
-/// linux/fs/locks.c). That counts descriptors that no table of a process has, such as those in an
-/// io_uring.
+/// Says whether anything else has a file open. The kernel grants a write lease only where nothing
+/// has, neither for reading nor for writing (`check_conflicting_open` in linux/fs/locks.c). That
+/// counts descriptors that no table of a process has, such as those in an io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Openers {
     /// The kernel granted the lease: ours is the only descriptor.
@@ -136,7 +135,7 @@ pub(crate) enum Openers {
 
 /// Takes a write lease on a descriptor that is open for writing, and gives it back at once
 /// (fcntl(2), F_SETLEASE).
-pub(crate) fn openers_beside(fd: BorrowedFd<'_>) -> Openers {
+pub(crate) fn other_openers(fd: BorrowedFd<'_>) -> Openers {
     if set_lease(fd, libc::F_WRLCK) == 0 {
         set_lease(fd, libc::F_UNLCK);
         return Openers::None;
@@ -152,12 +151,12 @@ fn set_lease(fd: BorrowedFd<'_>, kind: i32) -> libc::c_int {
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) }
 }
 
-/// The commands of fcntl(2) that tell and take the expected life of written data (linux/fcntl.h).
+/// The commands of fcntl(2) that get and set the expected life of written data (linux/fcntl.h).
 const F_GET_RW_HINT: libc::c_int = 1035;
 const F_SET_RW_HINT: libc::c_int = 1036;
 
-/// The time for which written data is expected to stay, as the kernel counts it: of the file, not
-/// of its descriptor. 0 where nobody has said anything.
+/// The time for which written data is expected to stay, as a `RWH_WRITE_LIFE_…` of linux/fcntl.h:
+/// of the file, not of its descriptor. 0 where no program has set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteHint(u64);
 
@@ -172,7 +171,7 @@ impl From<WriteLife> for WriteHint {
     }
 }
 
-/// How long the kernel expects data to stay that is written to this file.
+/// Returns how long the kernel expects data to stay that is written to this file.
 pub(crate) fn write_hint(fd: BorrowedFd<'_>) -> Result<WriteHint, Errno> {
     let mut hint: u64 = 0;
     // SAFETY: the command writes a number of 64 bits through the pointer; the descriptor is open
@@ -253,6 +252,7 @@ pub(crate) struct SignalsHeld {
 }
 
 impl SignalsHeld {
+    /// Holds back all signals to this thread until the value is dropped.
     pub(crate) fn begin() -> Self {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
@@ -350,12 +350,12 @@ mod tests {
     #[test]
     fn another_opener_is_known_and_none_is_known_too() {
         let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
-        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::None);
+        assert_eq!(other_openers(file.as_file().as_fd()), Openers::None);
         let other = std::fs::File::options().write(true).open(file.path());
-        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::Some);
+        assert_eq!(other_openers(file.as_file().as_fd()), Openers::Some);
         drop(other);
-        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::None);
+        assert_eq!(other_openers(file.as_file().as_fd()), Openers::None);
         let _reader = std::fs::File::open(file.path());
-        assert_eq!(openers_beside(file.as_file().as_fd()), Openers::Some);
+        assert_eq!(other_openers(file.as_file().as_fd()), Openers::Some);
     }
 }

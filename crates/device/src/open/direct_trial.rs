@@ -1,5 +1,6 @@
-//! The requests that prove that direct I/O works on an open target. They are its first, so a disk
-//! that hangs may never answer them: whoever sends them need not be the thread that waits.
+//! Tries whether direct I/O works on an open target, and with which alignment. These are the first
+//! requests to the target, and a disk that hangs may never answer them. So the trial is a value
+//! that another thread than the waiting one can run.
 
 use crate::failure::OpenError;
 use crate::file::direct_io::AlignedBlock;
@@ -28,7 +29,7 @@ pub struct DirectTrial {
 pub struct TriedDirect {
     /// The alignment that direct I/O needs.
     pub(crate) alignment_bytes: u32,
-    answer: DirectProbe,
+    answer: DirectAnswer,
     op: OpKind,
 }
 
@@ -45,26 +46,26 @@ impl TriedDirect {
     /// The request that the disk failed, if one did.
     pub fn failed(&self) -> Option<FailedRequest> {
         match self.answer {
-            DirectProbe::DiskError(errno) => Some(FailedRequest {
+            DirectAnswer::DiskError(errno) => Some(FailedRequest {
                 op: self.op,
                 errno: errno.raw_os_error(),
             }),
-            DirectProbe::Works | DirectProbe::Refused(_) => None,
+            DirectAnswer::Works | DirectAnswer::Refused(_) => None,
         }
     }
 
     /// The error by which direct I/O was refused, if it was.
     pub(crate) fn refused(&self) -> Option<Errno> {
         match self.answer {
-            DirectProbe::Refused(errno) => Some(errno),
-            DirectProbe::Works | DirectProbe::DiskError(_) => None,
+            DirectAnswer::Refused(errno) => Some(errno),
+            DirectAnswer::Works | DirectAnswer::DiskError(_) => None,
         }
     }
 }
 
 /// The answer to a direct request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DirectProbe {
+enum DirectAnswer {
     Works,
     /// Direct I/O of this size is refused.
     Refused(Errno),
@@ -73,26 +74,26 @@ enum DirectProbe {
 }
 
 impl DirectTrial {
-    /// Tries a request, once: a slow disk takes seconds for each. Where nothing states the
-    /// alignment, that of the smallest sector is tried first. An error of the disk says nothing
-    /// about a size, and a second request would only fail once more.
+    /// Tries one request, or two where nothing states the alignment: then that of the smallest
+    /// sector is tried first. A slow disk takes seconds for each. After an error of the disk there
+    /// is no second request: it would only fail once more.
     pub fn run(&self, fd: &OwnedFd) -> Result<TriedDirect, OpenError> {
-        let mut alignment_bytes = self.alignment_bytes;
-        let mut probe = None;
         if self.is_assumed {
-            let smallest = self.probe(fd, ALIGNMENT_MIN)?;
-            if smallest == DirectProbe::Works {
-                alignment_bytes = ALIGNMENT_MIN;
-            }
-            if !matches!(smallest, DirectProbe::Refused(_)) {
-                probe = Some(smallest);
+            let answer = self.try_request(fd, ALIGNMENT_MIN)?;
+            match answer {
+                DirectAnswer::Works => return Ok(self.outcome(ALIGNMENT_MIN, answer)),
+                DirectAnswer::DiskError(_) => {
+                    return Ok(self.outcome(self.alignment_bytes, answer));
+                }
+                DirectAnswer::Refused(_) => {}
             }
         }
-        let answer = match probe {
-            Some(probe) => probe,
-            None => self.probe(fd, alignment_bytes)?,
-        };
-        Ok(TriedDirect {
+        let answer = self.try_request(fd, self.alignment_bytes)?;
+        Ok(self.outcome(self.alignment_bytes, answer))
+    }
+
+    fn outcome(&self, alignment_bytes: u32, answer: DirectAnswer) -> TriedDirect {
+        TriedDirect {
             alignment_bytes,
             answer,
             op: if self.is_empty {
@@ -100,12 +101,12 @@ impl DirectTrial {
             } else {
                 OpKind::Read
             },
-        })
+        }
     }
 
     /// Tries one direct request at offset 0: a read, or in an empty scratch file a write, after
     /// which the file is empty again.
-    fn probe(&self, fd: &OwnedFd, bytes: u32) -> Result<DirectProbe, OpenError> {
+    fn try_request(&self, fd: &OwnedFd, bytes: u32) -> Result<DirectAnswer, OpenError> {
         let mut block = random_block(bytes as usize);
         let result = if self.is_empty {
             // Random bytes, so that no layer below can shorten them.
@@ -116,15 +117,15 @@ impl DirectTrial {
             pread(fd, block.bytes(), 0)
         };
         match result {
-            Ok(_) => Ok(DirectProbe::Works),
+            Ok(_) => Ok(DirectAnswer::Works),
             Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => {
-                Ok(DirectProbe::Refused(errno))
+                Ok(DirectAnswer::Refused(errno))
             }
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
                 let failed = self.failed("write the first block of the scratch file");
                 Err(failed(errno))
             }
-            Err(errno) => Ok(DirectProbe::DiskError(errno)),
+            Err(errno) => Ok(DirectAnswer::DiskError(errno)),
         }
     }
 

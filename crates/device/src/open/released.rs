@@ -9,7 +9,7 @@ use crate::failure::{OpenError, changed, open_failed};
 use crate::file::direct_io::clear_flags;
 use crate::file::held::Held;
 use crate::kernel::naming::{device_number, errno_name, node};
-use crate::kernel::syscalls::{Openers, openers_beside};
+use crate::kernel::syscalls::{Openers, other_openers};
 use crate::kernel::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
@@ -21,7 +21,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-/// udev holds the lock while it probes a disk that has just appeared: a moment, not a use.
+/// udev holds the lock while it probes a disk that has just appeared: a moment, not a use. With the
+/// pause, a lock of 2 s counts as a use. Chosen, not measured.
 const LOCK_TRIES: u32 = 20;
 /// The pause between two tries to lock a disk.
 const LOCK_PAUSE: Duration = Duration::from_millis(100);
@@ -116,8 +117,8 @@ fn open_device(
     Ok(Released { fd, disk_lock })
 }
 
-/// Direct, so that the second inspection reads the disk and no cache; refused where the driver has
-/// no direct I/O.
+/// Sets O_DIRECT, so that the second inspection reads the disk and no cache, and clears O_NONBLOCK.
+/// Where the driver has no direct I/O, the descriptor stays without it.
 fn set_direct(identity: &TargetIdentity, fd: &OwnedFd) -> Result<(), OpenError> {
     let flags = fcntl_getfl(fd).map(|flags| flags.difference(OFlags::NONBLOCK));
     if flags
@@ -131,6 +132,7 @@ fn set_direct(identity: &TargetIdentity, fd: &OwnedFd) -> Result<(), OpenError> 
         .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))
 }
 
+/// The disks whose lock is still held.
 fn locked_disks() -> MutexGuard<'static, Vec<LockedDisk>> {
     let mut disks = LOCKED_DISKS.lock().unwrap_or_else(PoisonError::into_inner);
     disks.retain(|locked| locked.lock.strong_count() > 0);
@@ -145,7 +147,8 @@ fn remember_lock(identity: &TargetIdentity, disk: String, lock: &Arc<OwnedFd>) {
     });
 }
 
-/// The claim on a disk excludes its partitions, and the other way round.
+/// Adds the reason for EBUSY. The kernel's claim on a disk excludes its partitions and vice versa,
+/// so another target of this run may be the one that holds it.
 fn add_busy(identity: &TargetIdentity, disk: &str, reasons: &mut RefusalReasons) {
     let own_target = locked_disks()
         .iter()
@@ -160,7 +163,7 @@ fn add_busy(identity: &TargetIdentity, disk: &str, reasons: &mut RefusalReasons)
     }
 }
 
-/// An exclusive flock on the whole disk's node, which udev respects (systemd's
+/// Takes an exclusive flock on the whole disk's node, which udev respects (systemd's
 /// BLOCK_DEVICE_LOCKING): it neither probes nor reads partitions meanwhile. Targets of one run that
 /// lie on the same disk share the lock.
 fn lock_disk(
@@ -253,10 +256,10 @@ fn open_file(
     })
 }
 
-/// Asks the kernel for users that /proc does not show: a process in a container, an io_uring, the
-/// kernel itself. /proc or the kernel must have looked at every user.
+/// Refuses a file that has users whom /proc does not show: a process in a container, an io_uring,
+/// the kernel itself. Where the kernel cannot say, /proc must have shown every process.
 fn judge_lease(fd: &OwnedFd, gaps: &VisibilityGaps, reasons: &mut RefusalReasons) {
-    match openers_beside(fd.as_fd()) {
+    match other_openers(fd.as_fd()) {
         Openers::None => {}
         Openers::Some => reasons.add(
             "something has it open, because the kernel grants no lease on it (EAGAIN): a process \
@@ -280,7 +283,7 @@ fn judge_lease(fd: &OwnedFd, gaps: &VisibilityGaps, reasons: &mut RefusalReasons
     }
 }
 
-/// A device or file that is of another size than when it was looked at is another one.
+/// Fails where a device or file has another size than when it was looked at: it is another one.
 pub(crate) fn check_size(identity: &TargetIdentity, size: u64) -> Result<(), OpenError> {
     if size == identity.size_bytes {
         return Ok(());

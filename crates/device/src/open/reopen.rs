@@ -1,5 +1,5 @@
-//! A second open file description of an open target, with its own flags and advice (O_DIRECT,
-//! read-ahead) and no more rights than the first. Opened through the first one's entry in /proc,
+//! Opens a second file description of an open target, with its own flags and advice (O_DIRECT,
+//! read-ahead) and no more rights than the first. It goes through the first one's entry in /proc,
 //! never by a path, so that it is always the same file.
 
 use crate::failure::{OpenError, changed};

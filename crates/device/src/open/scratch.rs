@@ -1,5 +1,5 @@
-//! Scratch files: created without a name (or unlinked at once), and gone when the last descriptor
-//! closes. Sizes and content are the engine's business.
+//! Creates scratch files: without a name (or unlinked at once), and gone when the last descriptor
+//! closes. The engine decides their sizes and content.
 
 use crate::admit::Permit;
 use crate::failure::OpenError;
@@ -65,9 +65,9 @@ fn create_named(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     Err(Errno::EXIST)
 }
 
-/// Makes a file `size_bytes` long at least, without content, where that is cheap and spares its
-/// first writes from going one by one; that is an optimization of its filesystem's, whose failure
-/// leaves everything as it was.
+/// Makes a file at least `size_bytes` long, without content, where that is cheap and spares its
+/// first writes from going one by one. It is only an optimization: a failure leaves everything as
+/// it was.
 ///
 /// A direct write that makes a file longer holds all others up until it is done
 /// (ext4_dio_write_iter, xfs_file_write_checks and fuse_dio_wr_exclusive_lock in Linux 6.x), so no

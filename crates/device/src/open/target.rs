@@ -1,5 +1,7 @@
-//! Admission → open target. The identity is checked again on the descriptor, and everything after
-//! that uses the descriptor. The engine does its own I/O on [`OpenTarget::fd`].
+//! Opens what the gate admitted, and says what may be done with it: which bytes are readable and
+//! writable, how the page cache is treated, what direct I/O needs. The identity is checked again on
+//! the descriptor, and everything after that uses the descriptor. The engine does its own I/O on
+//! [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
 use crate::failure::{OpenError, open_failed};
@@ -30,9 +32,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
 const STATX_DIOALIGN: u32 = 0x2000;
-/// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
+/// Alignment on a filesystem that does not report one: the page, which every known filesystem
+/// takes.
 const ALIGNMENT_DEFAULT: u32 = 4096;
-/// A file of our own has whole ones until its end: direct I/O takes a page on every filesystem.
+/// A file of our own consists of whole pages while it is used: direct I/O takes a page on every
+/// filesystem.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
@@ -112,8 +116,9 @@ pub(crate) struct FurtherFiles {
     pub(crate) fds: Vec<Arc<OwnedFd>>,
     /// The bytes of each file, also of the first one, that belong to the target.
     pub(crate) part: PartOfFile,
-    /// The size of each file at the end: of several, that of its part and of what is never used
-    /// before and behind it; of a single one, where that is inside of its last page, or 0.
+    /// The size that each file gets at the end of the run. Of several files, that of the part and
+    /// of what is never used before and behind it. Of a single one, a size that is inside of its
+    /// last page; 0 where it ends with a page.
     pub(crate) file_bytes: u64,
     /// The size of the largest one: one of our own that existed keeps its length.
     pub(crate) largest_bytes: u64,
@@ -144,13 +149,13 @@ pub struct OpenTarget {
     /// `fd`.
     claiming: Option<Arc<OwnedFd>>,
     /// Requests before any workload that the disk failed, until a workload counts them.
-    uncounted: Vec<FailedRequest>,
-    /// True once it was [left open](Self::leave_open).
-    is_left: AtomicBool,
+    uncounted_failures: Vec<FailedRequest>,
+    /// True once [`Self::leave_open`] was called.
+    is_left_open: AtomicBool,
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
     /// target share its pages.
     in_memory: Arc<Mutex<Range<u64>>>,
-    /// What the kernel expected of written data before; the last description puts it back.
+    /// The time that the kernel expected of written data before; the last description puts it back.
     write_hints: Arc<WriteHints>,
 }
 
@@ -162,9 +167,9 @@ struct FileShare<'a> {
 }
 
 impl OpenTarget {
-    /// Opens what was admitted: an existing file or device for reading, what was released for
-    /// writing too (a device exclusively, its disk locked against udev, everything that spoke
-    /// for it checked once more), or a new nameless scratch file in the directory.
+    /// Opens what was admitted: an existing file or device for reading, a released one for writing
+    /// too, or a new nameless scratch file in the directory. A released device is opened
+    /// exclusively, its disk is locked against udev, and every check of the gate runs again.
     pub fn open(admission: Admission) -> Result<Self, OpenError> {
         let (identity, grant) = admission.into_parts();
         let (fd, content) = match grant {
@@ -202,15 +207,15 @@ impl OpenTarget {
             direct,
             advice: Advice::Normal,
             claiming: None,
-            uncounted: Vec::new(),
-            is_left: AtomicBool::new(false),
+            uncounted_failures: Vec::new(),
+            is_left_open: AtomicBool::new(false),
             in_memory: Arc::default(),
             write_hints: Arc::default(),
         }
     }
 
-    /// Our own file that keeps its name. The permit is that of its directory.
-    pub(crate) fn of_kept_file(
+    /// The target that is our own file with a name that stays. The permit is that of its directory.
+    pub(crate) fn from_kept_file(
         file: Arc<OwnedFd>,
         directory: &TargetIdentity,
         permit: &Arc<Permit>,
@@ -220,8 +225,8 @@ impl OpenTarget {
         Self::new(file, directory.clone(), content, direct)
     }
 
-    /// As [`Self::of_kept_file`], of several files that hold one target in turn.
-    pub(crate) fn of_kept_files(
+    /// As [`Self::from_kept_file`], of several files that hold one target in turn.
+    pub(crate) fn from_kept_files(
         first: Arc<OwnedFd>,
         further: FurtherFiles,
         directory: &TargetIdentity,
@@ -229,7 +234,7 @@ impl OpenTarget {
     ) -> Self {
         Self {
             further,
-            ..Self::of_kept_file(first, directory, permit)
+            ..Self::from_kept_file(first, directory, permit)
         }
     }
 
@@ -351,9 +356,9 @@ impl OpenTarget {
     }
 
     /// The target by another description, for a workload that treats the page cache in its own way
-    /// alongside others: with the same permit, so with no more rights, and without asking the gate,
-    /// which has said yes to this very file or device. What is written through either shows in
-    /// both; how far a scratch file is written is noted as it is now.
+    /// alongside others. It has the same permit, so no more rights, and the gate, which has
+    /// admitted this very file or device, is not passed again. What is written through either shows
+    /// in both, but each notes by itself how far a scratch file is written, from what is noted now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let mut further = self.further.clone();
@@ -380,17 +385,18 @@ impl OpenTarget {
     /// read writes that state, so that CPUs take it from each other. The claim on a device and the
     /// lock are this one's, which has to stay open.
     pub fn for_worker(&self, durability: WriteDurability) -> Result<OwnedFd, OpenError> {
-        self.description(self.fd(), durability)
+        self.open_description(self.fd(), durability)
     }
 
     /// As [`Self::for_worker`], a description of each of its files.
     pub fn files_for_worker(&self, durability: WriteDurability) -> Result<Vec<OwnedFd>, OpenError> {
         self.files()
-            .map(|file| self.description(file, durability))
+            .map(|file| self.open_description(file, durability))
             .collect()
     }
 
-    fn description(
+    /// Opens another description of a file, with the flags and the advice of this target.
+    fn open_description(
         &self,
         file: BorrowedFd<'_>,
         durability: WriteDurability,
@@ -421,13 +427,13 @@ impl OpenTarget {
             self.content.clone(),
             Arc::clone(&self.write_hints),
         ));
-        self.is_left.store(true, Ordering::Relaxed);
+        self.is_left_open.store(true, Ordering::Relaxed);
     }
 
     /// True once it was left open because it does not answer. The caller must send it no further
     /// request.
     pub fn is_left_open(&self) -> bool {
-        self.is_left.load(Ordering::Relaxed)
+        self.is_left_open.load(Ordering::Relaxed)
     }
 
     /// The descriptor, for the engine's I/O.
@@ -559,7 +565,7 @@ impl OpenTarget {
     }
 
     /// Bytes in the range that were never written (holes, preallocated extents, what lies beyond
-    /// the end); `None` for block devices and where the filesystem does not tell. Writes dirty
+    /// the end); `None` for block devices and where the filesystem does not report it. Writes dirty
     /// pages of the range back first, so that delayed allocation cannot hide data.
     pub fn unwritten_bytes(&self, start: u64, length: u64) -> Option<u64> {
         if self.identity.kind == TargetKind::BlockDevice {
@@ -596,8 +602,8 @@ impl OpenTarget {
         self.advise(Advice::Sequential);
     }
 
-    /// Tells the kernel how long data is expected to stay that is written to the target. It is told
-    /// what it expected before once the last description of the target is closed.
+    /// Tells the kernel how long data is expected to stay that is written to the target. The
+    /// earlier expectation is restored when the last description of the target is closed.
     pub fn expect_write_life(&self, life: WriteLife) -> Result<(), OpenError> {
         let mut files = vec![Arc::clone(&self.fd)];
         files.extend(self.further.fds.iter().cloned());
@@ -651,10 +657,13 @@ impl OpenTarget {
     }
 
     /// Sets how the page cache is treated from now on; the answer says what was really done.
-    /// Direct: O_DIRECT, proven by one direct request; where the filesystem refuses it or would
-    /// only pretend, buffered. Buffered: dirty pages written back, the target's pages dropped.
-    /// Cached: neither. Access times are left alone where the kernel allows (O_NOATIME, owner
-    /// or root).
+    ///
+    /// * Direct: O_DIRECT, proven by one direct request. Where the filesystem refuses it, or would
+    ///   use the page cache all the same, the target is buffered.
+    /// * Buffered: dirty pages are written back, and the target's pages are dropped.
+    /// * Cached: neither.
+    ///
+    /// Access times are left alone where the kernel allows that (O_NOATIME, owner or root).
     ///
     /// Must not be called while requests are in flight.
     pub fn set_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
@@ -694,12 +703,12 @@ impl OpenTarget {
         Ok(())
     }
 
-    /// Returns `true` if the filesystem takes O_DIRECT and would use the page cache all the same.
+    /// True if the filesystem takes O_DIRECT and would use the page cache all the same.
     pub fn ignores_direct(&self) -> bool {
         self.direct.support == DirectSupport::Denied
     }
 
-    /// Returns `true` if O_DIRECT could be set, and a request with it failed.
+    /// True if O_DIRECT could be set, and a request with it was refused.
     pub fn refuses_direct_requests(&self) -> bool {
         matches!(self.direct.support, DirectSupport::Refused(_))
     }
@@ -774,7 +783,8 @@ impl OpenTarget {
     }
 
     /// The trial that proves direct I/O, with O_DIRECT set for it. `None` where no request is
-    /// needed: it is proved, or known to be refused. After the trial comes [`Self::note_direct`].
+    /// needed: it is proved, or known to be refused. The caller must pass the outcome of the trial
+    /// to [`Self::note_direct`].
     pub fn direct_trial(&self) -> Result<Option<DirectTrial>, OpenError> {
         match self.direct.support {
             DirectSupport::Proven | DirectSupport::Denied | DirectSupport::Refused(_) => {
@@ -809,12 +819,12 @@ impl OpenTarget {
     /// Keeps requests that the disk failed and that belong to no workload, for the next one to
     /// count. They may not recur: direct I/O, for one, is proved once.
     pub fn keep_failed_requests(&mut self, failed: Vec<FailedRequest>) {
-        self.uncounted.extend(failed);
+        self.uncounted_failures.extend(failed);
     }
 
     /// The requests that were kept, each of which is handed out once.
     pub fn take_failed_requests(&mut self) -> Vec<FailedRequest> {
-        std::mem::take(&mut self.uncounted)
+        std::mem::take(&mut self.uncounted_failures)
     }
 
     /// Tries a direct request, unless its outcome is known, and notes the outcome.

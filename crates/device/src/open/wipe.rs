@@ -1,5 +1,5 @@
-//! Zeroes data of an unknown format that the user released with --wipe-unknown. Inspects the ends
-//! again first, and writes nothing where it recognises a format.
+//! Zeroes data of an unknown format at the ends of a device, which the user released with
+//! --wipe-unknown. Inspects the ends again first, and writes nothing where it recognises a format.
 
 use crate::admit::device::scan_again;
 use crate::admit::inspect::Inspector;
@@ -11,7 +11,7 @@ use rustix::fs::{OFlags, fdatasync};
 use rustix::io::{Errno, pwrite};
 use std::os::fd::BorrowedFd;
 
-/// Bytes of zeros written by one call.
+/// Bytes of zeros written by one call: a multiple of the sectors of every device.
 const PIECE_BYTES: u64 = 64 << 10;
 
 /// Zeroes each end that holds data of an unknown format, durably.
@@ -41,7 +41,8 @@ fn zero_ends(fd: BorrowedFd<'_>, ends: &[Unknown]) -> Result<(), Errno> {
     fdatasync(fd)
 }
 
-/// Returns the bytes written: fewer than `length`, also none, means that the caller tries again.
+/// Writes zeros once and returns the bytes written. Where these are fewer than `length`, even 0,
+/// the caller must go on with the rest.
 fn write_zeros(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<u64, Errno> {
     let mut zeros = AlignedBlock::zeroed(length as usize);
     match pwrite(fd, zeros.bytes(), offset) {

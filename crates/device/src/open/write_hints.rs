@@ -1,5 +1,6 @@
-//! How long the kernel expects the data of a target to stay. The kernel keeps that on the file,
-//! where it would hold for the writes of every program: it is put back with the target's end.
+//! Tells the kernel how long the data of a target is expected to stay, and restores what it
+//! expected before. The kernel keeps that on the file, where it would hold for the writes of every
+//! program after the run.
 
 use crate::kernel::syscalls::{WriteHint, set_write_hint, write_hint};
 use diskproof_model::shape::WriteLife;
@@ -7,7 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the kernel expected of the files of a target before it was told something else. All
+/// The time that the kernel expected of the files of a target before this program changed it. All
 /// descriptions of the target share it, and the last one puts it back.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHints {

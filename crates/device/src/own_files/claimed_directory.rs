@@ -1,5 +1,5 @@
-//! The claim of a directory of ours, a file in it, and the removal of the directory: by the run
-//! that made it, or by a later one that finds what a crash or kill -9 left.
+//! Proves by a file in it, the claim, that a directory is ours, and removes the directory: for the
+//! run that made it, or for a later one that finds what a crash or kill -9 left.
 
 use crate::failure::OpenError;
 use crate::own_files::criteria::{OwnFileCriteria, open_own};
@@ -22,10 +22,12 @@ pub(crate) const UNFINISHED: &str = "unfinished";
 pub(crate) const TRIAL: &str = "trial";
 /// The claim is read up to here; none is longer.
 const CLAIM_BYTES_MAX: u64 = 256;
-/// The first line of each claim.
+/// The first line of each claim. Claims stay on disks after a crash: with another text, later
+/// versions would not remove what earlier ones left.
 const CLAIM_LINE: &str = "This directory belongs to diskproof, which removes it.\n";
 /// The beginning and the end of the second line, around the number of bytes.
 const SIZE_LINE: [&str; 2] = ["Its files have at most ", " bytes.\n"];
+/// The step in errors about a directory that an earlier run left.
 const TAKE_OVER: &str = "take over the remains of an earlier run";
 
 /// The content of the file [`CLAIM`].
@@ -62,7 +64,7 @@ impl ClaimContent {
 }
 
 /// True for the names that a file has before it gets its own.
-fn is_first_name(name: &[u8]) -> bool {
+fn is_temporary_name(name: &[u8]) -> bool {
     [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
 }
 
@@ -121,7 +123,9 @@ impl OwnDirectory {
 
     /// True for a file of ours that has not got its own name yet.
     fn is_unfinished(&self, entry: &Entry<'_>) -> bool {
-        entry.depth == 0 && is_first_name(entry.name_bytes()) && self.criteria.matches(entry.stat())
+        entry.depth == 0
+            && is_temporary_name(entry.name_bytes())
+            && self.criteria.matches(entry.stat())
     }
 }
 
@@ -147,6 +151,7 @@ pub(crate) fn remove_emptied(
     }
 }
 
+/// The error for our own directory that stays because of foreign content, which `what` names.
 fn stays(path: &str, what: &str) -> OpenError {
     OpenError::Stays {
         path: path.to_owned(),
@@ -282,7 +287,7 @@ fn remove_unclaimed(
 
 /// True for the file in which the claim was being written.
 fn begins_claim(directory: BorrowedFd<'_>, name: &CString) -> bool {
-    if !is_first_name(name.as_bytes()) {
+    if !is_temporary_name(name.as_bytes()) {
         return false;
     }
     match open_own(directory, name.as_c_str()) {
@@ -318,7 +323,7 @@ fn lock_named(claim: &File, path: &str) -> Result<bool, OpenError> {
     Ok(stat.st_nlink > 0)
 }
 
-/// A directory of our name that is kept, and what speaks against its removal.
+/// The error for a directory with a name of ours that stays: `what` says why it is not ours.
 pub(crate) fn not_ours(path: &str, what: &str) -> OpenError {
     OpenError::NotOurs {
         path: path.to_owned(),

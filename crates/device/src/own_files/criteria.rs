@@ -1,5 +1,5 @@
-//! The criteria by which we recognise our files in directories of our own, where other programs may
-//! have put theirs: the owner, the mode and the size. A file that matches may be deleted.
+//! Decides whether a file in a directory of our own is ours, so that it may be deleted. Other
+//! programs may have put theirs there. The owner, the mode and the size decide.
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
@@ -51,7 +51,7 @@ impl OwnFileCriteria {
 
     /// True if a file of ours must have the mark: another program's file, even under one of our
     /// names, does not match then.
-    pub(crate) fn require_mark(self) -> bool {
+    pub(crate) fn requires_mark(self) -> bool {
         self.needs_mark
     }
 
@@ -170,7 +170,7 @@ mod tests {
         let unmarked = fixture.changed_file("unmarked", |file| fchmod(file, UNMARKED).unwrap());
         assert!(!fixture.criteria.matches(&unmarked));
         let without_modes = OwnFileCriteria::from_file(&unmarked);
-        assert!(!without_modes.require_mark());
+        assert!(!without_modes.requires_mark());
         assert!(without_modes.matches(&unmarked), "as on FAT");
     }
 

@@ -1,10 +1,10 @@
-//! Many small files in our own directory with a known name. Files are named by numbers, and every
-//! operation goes through the descriptor of a directory that this program made: no name given from
-//! outside can lead elsewhere. Measures nothing.
+//! Creates, reads, renames and deletes many small files in our own directory with a known name, and
+//! removes all of them in the end. Files are named by numbers, and every operation goes through the
+//! descriptor of a directory that this program made: no name given from outside can lead elsewhere.
 //!
-//! The next test removes what a killed one left. Where the disk holds the process of a test, a
-//! process that outlives it removes the files: the program itself with a hidden verb, which works
-//! in the directory under test.
+//! The next test removes what a killed one left. Where a hanging disk keeps the process of a test
+//! from ending, a process that outlives it removes the files: the program itself with a hidden
+//! verb, which works in the directory under test.
 
 use crate::admit::Admission;
 use crate::failure::OpenError;
@@ -275,7 +275,7 @@ impl Drop for FileTree {
     }
 }
 
-/// The hidden verb.
+/// The hidden verb with which the program runs [`remove_files`].
 pub const FILES_REMOVER_VERB: &str = "files-remover";
 /// The interval at which the remover checks whether the test has ended.
 const POLL: Duration = Duration::from_millis(200);
@@ -347,6 +347,9 @@ pub(crate) fn remove_leftover(
     Ok(Some(content.files))
 }
 
+// Names in the directory. A later run removes only what is named so: a change here leaves the files
+// of earlier versions in place.
+
 /// The name of a directory begins with it.
 const FOLDER_PREFIX: u8 = b'd';
 /// Decimal digits of a directory's name.
@@ -384,6 +387,7 @@ impl FileName {
         }
     }
 
+    /// The name: a letter for its state, 16 hexadecimal digits and a zero byte.
     pub(crate) fn bytes(self) -> [u8; NAME_BYTES] {
         let mut name = [0; NAME_BYTES];
         name[0] = match self.state {
@@ -397,7 +401,7 @@ impl FileName {
     }
 }
 
-/// The name as system calls take it.
+/// The name as system calls take it; `name` comes from [`FileName::bytes`].
 pub(crate) fn text(name: &[u8; NAME_BYTES]) -> &CStr {
     CStr::from_bytes_until_nul(name).expect("the last byte of a name stays zero")
 }

@@ -1,5 +1,7 @@
-//! Our own directory that has a name: for a test that goes on after a power cut, and for tests of
-//! many small files. It is made inside an admitted directory, and every file in it is a new one.
+//! Makes our own directory with a name inside an admitted directory, and files in it: for a test
+//! that goes on after a power cut, and for tests of many small files. Every file in it is a new
+//! one. Also opens a target that is a file of ours with a name that stays, new or from an earlier
+//! run.
 
 use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit_requests};
 use crate::failure::{OpenError, changed};
@@ -30,8 +32,8 @@ pub struct KeptDirectory {
     own: OwnDirectory,
     identity: TargetIdentity,
     permit: Arc<Permit>,
-    /// The flags with which a rename replaces no file, where the filesystem knows them.
-    to_free_name: RenameFlags,
+    /// The flags with which a rename replaces no file; empty where the filesystem has none.
+    no_replace: RenameFlags,
 }
 
 impl KeptDirectory {
@@ -53,7 +55,7 @@ impl KeptDirectory {
         let held = open_directory(&identity, permit.size_bytes())?;
         let parent = open_folder(held.as_fd(), ".")
             .map_err(|errno| OpenError::from_errno(path, "open it", errno))?;
-        let looked = before(parent.as_fd())?;
+        let result_before = before(parent.as_fd())?;
         mkdirat(&parent, name, Mode::RWXU)
             .map_err(|errno| OpenError::from_errno(path, "make a directory in it", errno))?;
         let directory = open_new(parent.as_fd(), name)
@@ -77,9 +79,9 @@ impl KeptDirectory {
             own,
             permit: Arc::new(permit),
             identity,
-            to_free_name: making.to_free_name,
+            no_replace: making.no_replace,
         };
-        Ok((kept, looked))
+        Ok((kept, result_before))
     }
 
     /// Returns the path of the directory.
@@ -90,7 +92,7 @@ impl KeptDirectory {
     /// A new, empty file in it, to be written like a scratch file, but one that keeps its name.
     pub fn create_target(&self, name: &str) -> Result<OpenTarget, OpenError> {
         let file = self.create_new(name)?;
-        Ok(OpenTarget::of_kept_file(
+        Ok(OpenTarget::from_kept_file(
             Arc::new(file),
             &self.identity,
             &self.permit,
@@ -129,13 +131,13 @@ impl KeptDirectory {
             // Kernels before 3.15 have only this call.
             renameat(folder, old, folder, new)
         } else {
-            renameat_with(folder, old, folder, new, self.to_free_name)
+            renameat_with(folder, old, folder, new, self.no_replace)
         }
     }
 
     /// True where a rename can replace a file of another program.
     pub(crate) fn can_rename_over(&self) -> bool {
-        self.to_free_name.is_empty()
+        self.no_replace.is_empty()
     }
 
     /// True if a name in it or below is that of a file that we made.
@@ -151,7 +153,7 @@ impl KeptDirectory {
 
     /// True where the filesystem keeps the mark of our files.
     pub(crate) fn marks_files(&self) -> bool {
-        self.own.criteria.require_mark()
+        self.own.criteria.requires_mark()
     }
 
     /// True if this directory's own calls may have made a file in it.
@@ -159,8 +161,8 @@ impl KeptDirectory {
         self.own.criteria.matches(entry.stat())
     }
 
-    /// A new, empty file. Its entry is durable after [`Self::sync`]: without a journal, a sync of
-    /// the directory leaves out the inode of the file, so it is synced here.
+    /// Makes a new, empty file. Its entry is durable after [`Self::sync`]. Without a journal, a
+    /// sync of the directory does not write the inode of the file, so it is synced here.
     pub fn create_file(&self, name: &str) -> Result<(), OpenError> {
         let file = self.create_new(name)?;
         fsync(&file).map_err(self.failed("sync a file"))
@@ -264,6 +266,7 @@ impl KeptDirectory {
         self.own.criteria.create_file(folder, name)
     }
 
+    /// Makes errors of a step in this directory; `doing` completes "cannot …".
     pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError + use<> {
         let path = self.path().display().to_string();
         move |errno| OpenError::from_errno(&path, doing, errno)
@@ -271,10 +274,10 @@ impl KeptDirectory {
 }
 
 impl OpenTarget {
-    /// A new file with this name in a directory that was admitted for a scratch file, to be written
-    /// like one; it keeps its name. A file of our own that nothing has changed grows; every other
-    /// one is refused: nothing is taken over. At the end it has `file_bytes`, where these are less
-    /// than a page below its whole pages.
+    /// Makes a file with this name in a directory that was admitted for a scratch file, to be
+    /// written like one; it keeps its name. A file of our own that nothing has changed grows. Any
+    /// other existing file is refused. At the end of the run the file has `file_bytes`, if these
+    /// end inside of its last page.
     pub fn create_named(
         admission: Admission,
         name: &str,
@@ -289,7 +292,7 @@ impl OpenTarget {
             file_bytes,
             ..FurtherFiles::default()
         };
-        let mut target = Self::of_kept_files(own.file, only, &identity, &permit);
+        let mut target = Self::from_kept_files(own.file, only, &identity, &permit);
         target.mark_written(own.size_bytes);
         Ok(target)
     }
@@ -325,7 +328,7 @@ impl OpenTarget {
             file_bytes,
             largest_bytes,
         };
-        let mut target = Self::of_kept_files(first, further, &identity, &permit);
+        let mut target = Self::from_kept_files(first, further, &identity, &permit);
         if are_whole {
             target.mark_written(target.capacity_bytes());
         }
@@ -341,8 +344,9 @@ struct OwnFile {
 }
 
 impl OwnFile {
-    /// Makes a file that was cut to its exact length inside a page end behind that page. What is
-    /// laid out behind its content begins at a page, and would overwrite the rest of its last one.
+    /// Lengthens a file to whole pages, where an earlier run cut it inside of its last page. What
+    /// is laid out behind its content begins at a page, and would overwrite the rest of the last
+    /// one.
     fn end_at_page(&mut self) {
         let whole_pages = self.size_bytes.next_multiple_of(PAGE_BYTES);
         if whole_pages > self.size_bytes && ftruncate(&self.file, whole_pages).is_ok() {
@@ -371,6 +375,8 @@ fn create_or_open_own(
     }
 }
 
+/// The identity and the permit of a directory that was admitted for a scratch file; an error for
+/// any other admission.
 fn admitted_for_scratch(admission: Admission) -> Result<(TargetIdentity, Permit), OpenError> {
     match admission.into_parts() {
         (identity, Grant::Scratch(permit)) => Ok((identity, permit)),
@@ -436,8 +442,8 @@ pub fn own_allocated_bytes(path: &Path) -> u64 {
 /// The ways in which files are made in a directory, and renamed there.
 struct FileMaking {
     criteria: OwnFileCriteria,
-    /// The flags with which a rename replaces no file, where the filesystem knows them.
-    to_free_name: RenameFlags,
+    /// The flags with which a rename replaces no file; empty where the filesystem has none.
+    no_replace: RenameFlags,
 }
 
 /// Tries how files are made in the new directory, and makes its entry durable.
@@ -451,6 +457,7 @@ fn prepare(directory: &OwnedFd, parent: &OwnedFd, path: &str) -> Result<FileMaki
     Ok(making)
 }
 
+/// Makes a directory for this user alone, and opens it.
 fn make_and_open(parent: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Errno> {
     mkdirat(parent, name, Mode::RWXU)?;
     open_new(parent, name)
@@ -486,7 +493,7 @@ fn probe_file_making(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
         Err(_) => UNFINISHED,
     };
     unlinkat(directory, name, AtFlags::empty())?;
-    let to_free_name = match renamed {
+    let no_replace = match renamed {
         Ok(()) => flags,
         // NFS, many FUSE servers, kernels before 3.15, and containers that do not know the call.
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP | Errno::PERM) => RenameFlags::empty(),
@@ -494,7 +501,7 @@ fn probe_file_making(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
     };
     Ok(FileMaking {
         criteria,
-        to_free_name,
+        no_replace,
     })
 }
 

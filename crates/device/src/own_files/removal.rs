@@ -1,5 +1,5 @@
-//! Removes what is ours in our own directory, and drops files in it from the page cache. Enters no
-//! mount and follows no symlink. What is ours, the caller knows.
+//! Removes what is ours in our own directory, and drops files in it from the page cache. The caller
+//! decides what is ours. Enters no mount and follows no symlink.
 
 use crate::kernel::file_id::FileId;
 use crate::kernel::sysroot::{read_text, value_of};
@@ -15,7 +15,8 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// Deeper than any tree that a program of ours makes.
+/// Deeper than any tree that a program of ours makes: PostgreSQL's has five levels. What lies
+/// deeper stays, as foreign.
 const DEPTH_MAX: usize = 32;
 
 /// Flags that open a directory for reading, and fail where a symlink stands for it.
@@ -29,7 +30,7 @@ pub(crate) fn open_folder(parent: BorrowedFd<'_>, name: impl Arg) -> Result<Owne
     openat(parent, name, FOLDER, Mode::empty())
 }
 
-/// The names in a directory, those of the newest files first, as far as inode numbers tell: a slow
+/// The names in a directory, those of the newest files first, as far as inode numbers show: a slow
 /// disk writes the oldest ones first, and what is removed before is not written. Neighbours share
 /// blocks of inodes, so that their removal writes less than one in the order of the directory.
 pub(crate) fn entry_names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
@@ -113,8 +114,9 @@ impl Foreign {
     }
 }
 
-/// Does this to everything that `is_ours` accepts, but for the name to be spared in the directory
-/// itself. Everything else stays, with the directories around it.
+/// Walks through a directory of ours, and counts or removes everything that `is_ours` accepts,
+/// except for the name `spared` in the directory itself. Everything else stays, with the
+/// directories around it, and is counted as foreign.
 pub(crate) fn walk<'a>(
     directory: BorrowedFd<'_>,
     action: WalkAction,
@@ -129,7 +131,7 @@ pub(crate) fn walk<'a>(
         files: 0,
         foreign: Foreign::default(),
     };
-    walk.below(directory, Path::new(""), 0)?;
+    walk.visit(directory, Path::new(""), 0)?;
     Ok(walk)
 }
 
@@ -143,10 +145,12 @@ pub(crate) enum WalkAction {
     Remove,
 }
 
+/// A walk through a directory of ours, with what it has found so far.
 pub(crate) struct Walk<'a> {
     action: WalkAction,
     spared: &'a str,
     is_ours: &'a dyn Fn(&Entry<'_>) -> bool,
+    /// The device of the directory: a part of another one is not entered.
     device: u64,
     /// Files, not directories, that were ours; those that were removed, with
     /// [`WalkAction::Remove`].
@@ -155,7 +159,8 @@ pub(crate) struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn below(&mut self, directory: BorrowedFd<'_>, path: &Path, depth: usize) -> Result<(), Errno> {
+    /// Goes through the entries of a directory, which lies at `path` below the first one.
+    fn visit(&mut self, directory: BorrowedFd<'_>, path: &Path, depth: usize) -> Result<(), Errno> {
         for name in entry_names(directory)? {
             if depth == 0 && name.to_bytes() == self.spared.as_bytes() {
                 continue;
@@ -173,7 +178,7 @@ impl Walk<'_> {
             let removed = if !(self.is_ours)(&entry) {
                 Err(Errno::EXIST)
             } else if entry.kind() == FileType::Directory {
-                self.folder(directory, &entry, path)?
+                self.visit_folder(directory, &entry, path)?
             } else {
                 self.files += 1;
                 self.action.unlink(directory, &name, AtFlags::empty())
@@ -190,8 +195,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Goes through a directory of ours. The inner error: why it is not ours to remove.
-    fn folder(
+    /// Goes through a directory of ours. The inner error says why it is not ours to remove.
+    fn visit_folder(
         &mut self,
         parent: BorrowedFd<'_>,
         entry: &Entry<'_>,
@@ -208,7 +213,7 @@ impl Walk<'_> {
         }
         let before = self.foreign.count;
         let inner_path = path.join(OsStr::from_bytes(entry.name_bytes()));
-        self.below(inner.as_fd(), &inner_path, entry.depth + 1)?;
+        self.visit(inner.as_fd(), &inner_path, entry.depth + 1)?;
         if self.foreign.count > before {
             return Ok(Ok(()));
         }

@@ -1,4 +1,4 @@
-//! The limit on open descriptors (`RLIMIT_NOFILE`): raised for this process, and given back to the
+//! Raises the limit on open descriptors (`RLIMIT_NOFILE`) for this process, and restores it for the
 //! programs that it starts.
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};

@@ -1,6 +1,6 @@
-//! Runs programs, each in its own process group, which ends with diskproof. What one prints is
-//! waited for, but never longer than a deadline: a disk that hangs keeps its caller in the kernel,
-//! where no signal reaches it.
+//! Runs programs, each in its own process group, which ends with diskproof. No wait for what a
+//! program prints is longer than a deadline: a disk that hangs keeps a program that queries it in
+//! the kernel, where no signal reaches it.
 
 use crate::programs::descriptor_limit::spawn_with_limit_of_user;
 use rustix::process::{
@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 const PLACES: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 /// A report has some tens of KiB; longer output is not a report.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
-/// The interval at which a program that should end is looked after.
+/// The interval at which a program that should end is checked.
 const REAP_EVERY: Duration = Duration::from_millis(2);
-/// The longest wait for the end of a program that was killed.
+/// The longest wait for the end of a program that was killed. Chosen, not measured: a process that
+/// is not stuck in the kernel ends within milliseconds.
 const REAP_FOR: Duration = Duration::from_millis(200);
 
 /// The groups whose programs have not ended, in no order.
@@ -122,7 +123,7 @@ impl Drop for ProgramGroup {
     fn drop(&mut self) {
         if groups().contains(&self.group) {
             let _ = kill_process_group(self.group, Signal::KILL);
-            // One in the kernel's hands may never end; init reaps it some day.
+            // One that hangs in the kernel may never end; init reaps it when it does.
             self.has_ended_within(REAP_FOR);
             self.forget();
         }
@@ -182,7 +183,7 @@ pub(crate) fn output_with_input(
         return Err(NoAnswer::Failed(io::ErrorKind::BrokenPipe.into()));
     };
     let (sender, receiver) = mpsc::channel();
-    // Reads on its own, and is left to itself when nothing comes: it ends with the program.
+    // The thread ends with the program, also where this function has returned before.
     let reader = std::thread::Builder::new().name("diskproof-report".to_owned());
     let started = reader.spawn(move || {
         let mut bytes = Vec::new();

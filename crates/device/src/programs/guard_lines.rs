@@ -1,5 +1,6 @@
-//! The lines between the program and a guard that it starts: a process of ours that outlives the
-//! program and undoes what that has done. The guard reports on its standard output.
+//! Connects the program with a guard that it starts: a process of ours that outlives the program
+//! and undoes what that has done. The guard reports lines on its standard output, and signals that
+//! ask either process to end set a flag.
 
 use crate::kernel::syscalls::is_signal_ignored;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -12,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 /// Sends a line to the program that started this process, if it still lives.
 pub fn report_line(line: &str) {
     let mut out = io::stdout();
-    // Nobody listens any more where it fails.
+    // An error means that the program has ended.
     if writeln!(out, "{}", line.replace('\n', "; ")).is_ok() {
         let _ = out.flush();
     }
@@ -35,13 +36,13 @@ pub fn reported_lines(guard: &mut Child) -> io::Result<Receiver<String>> {
 
 /// A flag that every signal sets which asks a process to end, unless the process ignores it.
 pub fn ending_signals() -> io::Result<Arc<AtomicBool>> {
-    let is_to_end = Arc::default();
+    let has_to_end = Arc::default();
     for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
         if !is_signal_ignored(number) {
-            signal_hook::flag::register(number, Arc::clone(&is_to_end))?;
+            signal_hook::flag::register(number, Arc::clone(&has_to_end))?;
         }
     }
-    Ok(is_to_end)
+    Ok(has_to_end)
 }
 
 #[cfg(test)]

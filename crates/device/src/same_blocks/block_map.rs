@@ -1,6 +1,6 @@
-//! Parts of one layer and where they lie on another, also by the table of device mapper as `dmsetup
-//! table` prints it (dmsetup(8) and Documentation/admin-guide/device-mapper). Keys never appear:
-//! only --showkeys prints them.
+//! Maps the parts of one layer to their places on another. For a mapped device the map is the table
+//! of device mapper, as `dmsetup table` prints it (dmsetup(8) and
+//! Documentation/admin-guide/device-mapper). Keys never appear: only --showkeys prints them.
 
 use crate::programs::external_program::{find_program, output_of};
 use diskproof_model::units::SECTOR_BYTES;
@@ -67,7 +67,7 @@ pub(super) fn compose(above: &[Segment], below: &[Segment]) -> Vec<Segment> {
     join_neighbours(segments)
 }
 
-/// Neighbours on both layers become one part.
+/// Joins parts that are neighbours on both layers.
 fn join_neighbours(mut segments: Vec<Segment>) -> Vec<Segment> {
     segments.sort_unstable_by_key(|segment| segment.from);
     let mut joined: Vec<Segment> = Vec::new();
@@ -97,8 +97,8 @@ pub(super) fn longest(segments: &[Segment]) -> Option<Segment> {
         .max_by_key(|segment| segment.length)
 }
 
-/// dmsetup asks the kernel once, which takes milliseconds; one that hangs does not hold up the
-/// test.
+/// dmsetup queries the kernel once, which takes milliseconds; one that hangs does not hold up the
+/// test. Chosen, not measured.
 const DMSETUP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maps the blocks of a mapped device to the device with this number (`major:minor`), by the table
@@ -167,6 +167,7 @@ fn read_table(text: &str, number: &str) -> Result<BlockMap, String> {
     })
 }
 
+/// The error for a table that has no usable line.
 fn unreadable(text: &str) -> String {
     match text.lines().next().unwrap_or_default() {
         "" => "dmsetup shows no table; run as root, outside a container".to_owned(),

@@ -1,6 +1,6 @@
-//! Where the blocks of a file or device lie on each layer below it: by FIEMAP, the start of a
+//! Finds where the blocks of a file or device lie on each layer below it: by FIEMAP, the start of a
 //! partition, the offset of a loop device, the table of device mapper. Reads some of them on both
-//! sides and compares their content, because a wrong map would compare different blocks.
+//! layers and compares their content, because with a wrong map different blocks would be measured.
 
 mod block_map;
 
@@ -18,11 +18,13 @@ use std::path::{Path, PathBuf};
 
 /// A shorter span fits into any cache, and its reads queue up at one place of the disk.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
-/// Blocks of the span whose content is compared, evenly spread over it.
+/// Blocks of the span whose content is compared, evenly spread over it. Chosen, not measured: a
+/// wrong map moves all blocks, so that the first one with content of its own differs.
 const COMPARED_BLOCKS: u64 = 8;
 /// Bytes compared of each: a sector of any disk at least.
 const COMPARED_BYTES: usize = 4096;
-/// More extents than this are not looked at: the longest of this many is long enough.
+/// More extents than this are not looked at: the longest of this many is long enough. Chosen, not
+/// measured.
 const EXTENTS_MAX: usize = 4096;
 /// Flags of linux/fiemap.h that say that the data is not, or not as it reads, at the place given:
 /// `UNKNOWN`, `DELALLOC`, `ENCODED`, `DATA_ENCRYPTED`, `NOT_ALIGNED`, `DATA_INLINE`, `DATA_TAIL`,
@@ -181,6 +183,8 @@ struct BlockComparison<'a> {
 }
 
 impl BlockComparison<'_> {
+    /// The place of the span on the next measured layer, and whether its blocks are those of the
+    /// measured layer above. `start_bytes` is `None` where the map does not reach that layer.
     fn place(
         &mut self,
         target: usize,
@@ -312,7 +316,8 @@ fn one_piece(sysfs: &Path, to: u64) -> BlockMap {
     }])
 }
 
-/// The number of sectors that a file of sysfs holds, in bytes. An error names `what` has the start.
+/// The number of sectors that a file of sysfs holds, in bytes. The error says that the start of
+/// `what` is unknown.
 fn start_bytes(path: &Path, what: &str) -> Result<u64, String> {
     match read_number::<u64>(path) {
         Some(start) => Ok(start * SECTOR_BYTES),

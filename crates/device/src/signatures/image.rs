@@ -1,4 +1,5 @@
-//! Reads a disk or file in places, each place once, and remembers what could not be read.
+//! Reads places of a disk or file for the search for signatures: each place once, in bounded time.
+//! Remembers which of them could not be read.
 
 use rustix::io::Errno;
 use std::cell::RefCell;
@@ -10,8 +11,9 @@ use std::time::{Duration, Instant};
 /// every device.
 const CHUNK_BYTES: u64 = 64 << 10;
 
-/// A scan of a healthy disk takes seconds. After a minute every further read fails, and whoever
-/// asks learns that the content is unknown, rather than wait for a disk that hardly answers.
+/// A scan of a healthy disk takes seconds. After a minute every further read fails, so that the
+/// content counts as unknown, and nothing waits for a disk that hardly answers. Chosen, not
+/// measured.
 const READING_MAX: Duration = Duration::from_secs(60);
 
 /// Chunks kept: 32 MiB, more than the ends of a disk and of some partitions need.
@@ -39,7 +41,8 @@ pub(crate) struct Image<'a> {
     chunks: Chunks,
     unreadable: RefCell<Vec<Unreadable>>,
     began: Instant,
-    longest: Duration,
+    /// [`READING_MAX`], except in tests.
+    reading_max: Duration,
 }
 
 impl<'a> Image<'a> {
@@ -50,7 +53,7 @@ impl<'a> Image<'a> {
             chunks: RefCell::default(),
             unreadable: RefCell::default(),
             began: Instant::now(),
-            longest: READING_MAX,
+            reading_max: READING_MAX,
         }
     }
 
@@ -84,7 +87,7 @@ impl<'a> Image<'a> {
     }
 
     fn read(&self, offset: u64, length: usize) -> Option<Vec<u8>> {
-        let read = if self.began.elapsed() > self.longest {
+        let read = if self.began.elapsed() > self.reading_max {
             Err(Errno::TIMEDOUT)
         } else {
             (self.read_at)(offset, length)
@@ -96,7 +99,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Remembers a place that could not be read, once.
+    /// Remembers a place that could not be read, once. Returns nothing, for the caller to return.
     fn failed(&self, offset: u64, errno: Option<Errno>) -> Option<Vec<u8>> {
         let unreadable = Unreadable { offset, errno };
         let mut places = self.unreadable.borrow_mut();
@@ -229,7 +232,7 @@ mod tests {
     fn reading_for_too_long_makes_content_unknown() {
         let read_at = |_: u64, length: usize| Ok(vec![0; length]);
         let image = Image {
-            longest: Duration::ZERO,
+            reading_max: Duration::ZERO,
             ..Image::new(&read_at, 1 << 20)
         };
         assert!(image.chunk(0).is_none());

@@ -1,5 +1,5 @@
-//! Signatures that are fixed bytes at fixed places: the rows of magics.txt, and the form of such a
-//! table. Those that need arithmetic or a second look are in structures.rs.
+//! Finds signatures that are fixed bytes at fixed places, as the rows of magics.txt list them.
+//! Signatures that need arithmetic or a second look are in structures.rs.
 //!
 //! libblkid adds conditions that a damaged copy may miss; the table does not. A false alarm costs a
 //! `wipefs`, a missed signature costs the data.
@@ -162,10 +162,13 @@ pub(super) fn read_table(table: &'static str) -> Option<Vec<Magic>> {
     Some(magics)
 }
 
+/// The sum of numbers with plus signs between them.
 fn sum(text: &str) -> Option<u64> {
     text.split('+').map(number).sum()
 }
 
+/// A decimal or hexadecimal number, which may have one of the units of the table: a sector (`s`) or
+/// a power of 1024.
 fn number(text: &str) -> Option<u64> {
     const UNITS: [(char, u64); 5] = [
         ('s', 512),
@@ -188,6 +191,7 @@ fn number(text: &str) -> Option<u64> {
     number.ok()?.checked_mul(unit)
 }
 
+/// The bytes of a text, in which `\xNN` stands for one byte.
 fn bytes(text: &str) -> Option<Vec<u8>> {
     let mut parts = text.split("\\x");
     let mut bytes = parts.next()?.as_bytes().to_vec();

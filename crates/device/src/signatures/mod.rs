@@ -1,5 +1,5 @@
-//! The signatures of filesystems, partition tables, volume managers, RAID, swap and databases at
-//! the ends of a disk or file. Reads only; prefers a false alarm to a missed signature. The gate
+//! Finds the signatures of filesystems, partition tables, volume managers, RAID, swap and databases
+//! at the ends of a disk or file. Reads only; prefers a false alarm to a missed signature. The gate
 //! decides what follows from one.
 
 mod image;
@@ -116,7 +116,7 @@ pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     }
 }
 
-/// Every mark but those of partition tables that name partitions.
+/// Finds every signature, except those of partition tables that name partitions.
 fn find_marks(view: &View<'_, '_>) -> Vec<Signature> {
     // Read before the fixed bytes: of places that cannot be read, a refusal names the first.
     let structures: Vec<Signature> = structures::find(view).collect();
@@ -124,8 +124,9 @@ fn find_marks(view: &View<'_, '_>) -> Vec<Signature> {
     fixed.chain(structures).collect()
 }
 
-/// Names each kind once: the four labels of ZFS are one reason, since one command takes all of them
-/// away. Each copy that needs its own command is a separate reason.
+/// Returns each kind of signature once, with its offset on the disk and its partition: the four
+/// labels of ZFS are one reason, since one command removes all of them. Each copy that needs its
+/// own command is a separate reason.
 fn without_copies(
     view: &View<'_, '_>,
     tables: Vec<Signature>,
@@ -135,10 +136,10 @@ fn without_copies(
     let mut signatures: Vec<Signature> = Vec::new();
     for mut mark in tables.into_iter().chain(marks) {
         mark.offset += view.start();
-        let is_alone = mark.clearing == Clearing::Zeros;
-        let is_known = signatures
-            .iter()
-            .any(|known| known.what == mark.what && (!is_alone || known.offset == mark.offset));
+        let needs_own_command = mark.clearing == Clearing::Zeros;
+        let is_known = signatures.iter().any(|known| {
+            known.what == mark.what && (!needs_own_command || known.offset == mark.offset)
+        });
         if !is_known {
             mark.slice = slice.cloned();
             signatures.push(mark);

@@ -1,5 +1,6 @@
-//! Partition tables that the kernel may or may not have read: MBR with logical partitions, GPT at
-//! both ends, Apple's map. Every partition of a table is inspected, whether or not it is plausible.
+//! Reads partition tables from the disk itself, as the kernel may not have read them: MBR with
+//! logical partitions, GPT at both ends, Apple's map. Every partition of a table is inspected,
+//! whether or not it is plausible.
 
 use super::image::{Slice, SliceName, View};
 use super::magics::{Clearing, Role, Signature};
@@ -14,7 +15,7 @@ pub(super) struct Tables {
     pub(super) slices: Vec<Slice>,
 }
 
-/// Tables count in the disk's sectors, which an image does not tell: both sizes are tried.
+/// Tables count in the disk's sectors, whose size an image does not show: both sizes are tried.
 const SECTOR_BYTES: [u64; 2] = [512, 4096];
 /// More entries than any tool makes; a damaged count must not cost a day.
 const ENTRIES_MAX: u32 = 256;
@@ -42,8 +43,8 @@ impl Tables {
             .push(Signature::new(what, offset, clearing, role));
     }
 
-    /// Adds a partition whose offset is within the view, as all of a table's are. Leaves out an
-    /// empty one, one that begins behind the end, and one whose numbers overflowed (`None`).
+    /// Adds a partition; its offset is within the view, as all of a table's are. Ignores an empty
+    /// one, one that begins behind the end, and one whose numbers overflowed (`None`).
     fn add_slice(
         &mut self,
         view: &View<'_, '_>,
@@ -148,8 +149,8 @@ const GPT_COUNT_OFFSET: u64 = 80;
 /// See [`GPT_ALTERNATE_OFFSET`].
 const GPT_ENTRY_BYTES_OFFSET: u64 = 84;
 
-/// The header stands in the second sector, its copy in the last (UEFI 2.10, 5.3), and where the
-/// header says: the last sector of a disk that was smaller then.
+/// Reads GPTs. The header stands in the second sector, its copy in the last (UEFI 2.10, 5.3), or
+/// where the header says: in the last sector of a disk that was smaller then.
 fn read_gpt(view: &View<'_, '_>, tables: &mut Tables) {
     for sector in SECTOR_BYTES {
         let mut places = vec![("GPT partition table", sector)];
@@ -196,7 +197,7 @@ fn is_gpt_header(view: &View<'_, '_>, offset: u64) -> bool {
 }
 
 /// Adds every used entry (UEFI 2.10, table 5-6: type, its own identity, first and last sector).
-/// `None` where a field could not be read; the entries before it are added.
+/// Ends at a field that cannot be read (`None`); the entries before it are added.
 fn read_gpt_entries(
     view: &View<'_, '_>,
     header: u64,
@@ -226,8 +227,8 @@ fn read_gpt_entries(
     Some(())
 }
 
-/// A driver descriptor in the first block, whose size it tells, and the map from the second on
-/// (Inside Macintosh: Devices, chapter 3).
+/// Reads Apple's map: a driver descriptor in the first block, with the size of a block, and the map
+/// from the second block on (Inside Macintosh: Devices, chapter 3).
 fn read_apple(view: &View<'_, '_>, tables: &mut Tables) {
     let mut block = 512;
     if view.holds(0, b"ER")

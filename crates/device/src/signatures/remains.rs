@@ -1,7 +1,7 @@
-//! Filesystems and partition tables whose beginning is gone: what is left when the first MiB of a
-//! disk was zeroed, its partition table with it, or when the disk has grown. Their places follow
-//! from what partitioners and mkfs choose, so that some hundred reads search a disk, and at most
-//! 2048 more look for the ends of a smaller one.
+//! Finds filesystems and partition tables whose beginning is gone: what is left when the first MiB
+//! of a disk was zeroed, its partition table with it, or when the disk has grown. Their places
+//! follow from what partitioners and mkfs choose, so that some hundred reads search a disk, and at
+//! most 2048 more look for the ends of a smaller one.
 
 use super::image::View;
 use super::magics::{Clearing, MAGICS, Magic, Place, Role, Signature, read_table};
@@ -30,7 +30,8 @@ const PARTITION_STARTS: [u64; 3] = [63 * SECTOR_BYTES, MIB, 4 * MIB];
 const SURE_TEXT_BYTES: usize = 4;
 
 /// Texts of this length or more are compared with every sector of both ends, not only with the
-/// sector that their row names.
+/// sector that their row names. Chosen so that none of them matches random data: six bytes match by
+/// chance once in 2⁴⁸ sectors.
 const SECTOR_TEXT_BYTES: usize = 6;
 
 /// Finds what is left on a disk; `whole` is all of it.
@@ -84,6 +85,7 @@ fn scan_forgotten_partition(view: &View<'_, '_>) -> Vec<Signature> {
     signatures
 }
 
+/// The signature of content that only zeros remove.
 fn content(what: &'static str, offset: u64) -> Signature {
     Signature::new(what, offset, Clearing::Zeros, Role::Content)
 }
@@ -204,6 +206,7 @@ const EXT_GROUPS: [u64; 2] = [1, 3];
 /// partition at the second track reads the same piece of the disk.
 const EXT_PLACES: [u64; 4] = [0, KIB, 63 * SECTOR_BYTES, 63 * SECTOR_BYTES + KIB];
 
+/// Finds copies of the superblock of an ext filesystem, at the places of every group size.
 fn ext_copies(whole: &View<'_, '_>) -> Vec<Signature> {
     let mut starts = BTreeSet::new();
     for shift in EXT_GROUP_SHIFTS {
@@ -257,6 +260,7 @@ const XFS_BEHIND: u64 = 6 * MIB;
 /// The most that rounding to blocks moves a group of a filesystem without stripes.
 const XFS_ROUNDING: u64 = 128 * KIB;
 
+/// Finds superblocks of later allocation groups of an XFS filesystem.
 fn xfs_copies(whole: &View<'_, '_>) -> Vec<Signature> {
     let mut signatures = Vec::new();
     for range in without_overlap(xfs_ranges(whole.length())) {
@@ -328,9 +332,9 @@ fn without_overlap(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
     merged
 }
 
-/// At most so many ends of a smaller disk are looked at: about 16 seconds on a disk that seeks. No
-/// clock ends the search early. Where the disk is too slow for it, or too busy, reading fails, and
-/// the content is unknown.
+/// At most so many ends of a smaller disk are looked at: about 16 seconds on a disk that seeks (8
+/// ms each). Where the disk is too slow for all of them within the time of a scan (image.rs),
+/// reading fails, and the content is unknown.
 const SMALLER_DISKS_MAX: u64 = 2048;
 
 /// A virtual disk or a volume that has grown holds what was at its end: a backup GPT, the

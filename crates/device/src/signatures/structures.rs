@@ -1,10 +1,11 @@
-//! Signatures that need a second look, because the magic is short, moves or is missing: ZFS,
-//! NILFS2, HFS, Minix, UDF anchors, external XFS logs, pages of databases and a few more.
-//! Further fields are compared only where two bytes would match by chance.
+//! Finds signatures that need arithmetic or a second look, because the magic is short, moves or is
+//! missing: ZFS, NILFS2, HFS, Minix, UDF anchors, external XFS logs, pages of databases and a few
+//! more. Further fields are compared only where two bytes would match by chance.
 //!
-//! And copies of superblocks far from both ends. They survive when the first MiB of a filesystem is
-//! zeroed, and a filesystem checker restores the filesystem from them. Their offsets depend on the
-//! geometry, so only those of the default geometries are checked here; remains.rs has the others.
+//! It also finds copies of superblocks far from both ends. They survive when the first MiB of a
+//! filesystem is zeroed, and a filesystem checker restores the filesystem from them. Their offsets
+//! depend on the geometry, so only those of the default geometries are checked here; remains.rs has
+//! the others.
 
 use super::image::View;
 use super::magics::Clearing::{self, Wipefs, Zeros, ZpoolLabelclear};
@@ -80,7 +81,7 @@ fn copy(what: &'static str, offset: u64) -> Signature {
     Signature::new(what, offset, Zeros, Content)
 }
 
-/// Structures that the beginning of a partition shows, wherever it ends; all but those of ZFS.
+/// Finds structures at the beginning of a partition whose end is unknown; all but those of ZFS.
 pub(super) fn structures_at_start(view: &View<'_, '_>) -> impl Iterator<Item = Signature> {
     CHECKS
         .iter()
@@ -341,15 +342,15 @@ fn innodb(view: &View<'_, '_>) -> Option<u64> {
 fn redis_commands(view: &View<'_, '_>) -> Option<u64> {
     first_match([0], |at| {
         let head: [u8; 32] = view.array(at)?;
-        Some(head.starts_with(b"#TS:") || is_command(&head).is_some())
+        Some(head.starts_with(b"#TS:") || after_command_head(&head).is_some())
     })
 }
 
-/// A count of words, then the length of the first one.
-fn is_command(head: &[u8]) -> Option<()> {
+/// The text behind the head of a command: a count of words, then the length of the first one.
+/// `None` where no such head begins it.
+fn after_command_head(head: &[u8]) -> Option<&[u8]> {
     let rest = after_number(head.strip_prefix(b"*")?)?;
-    after_number(rest.strip_prefix(b"$")?)?;
-    Some(())
+    after_number(rest.strip_prefix(b"$")?)
 }
 
 /// The text behind a number and the end of its line; `None` where no such line begins it.

@@ -1,6 +1,6 @@
-//! Data at the ends of a device that no signature explains: an encrypted volume without a header, a
-//! database without a magic number, a format of tomorrow. Sectors of zeros and sectors that
-//! diskproof wrote itself do not count.
+//! Finds data at the ends of a device that no signature explains: an encrypted volume without a
+//! header, a database without a magic number, a format of tomorrow. Sectors of zeros and sectors
+//! that diskproof wrote itself do not count.
 
 use super::image::{Slice, View};
 use diskproof_model::own_data::is_marked;

@@ -1,6 +1,6 @@
-//! Watching the machine's disks: the block devices that there are, the place of each one's requests
-//! in the kernel's tracing (request_trace.rs), and the counters of all in /proc/diskstats. A device
-//! needs no node in /dev. Opens none.
+//! Lists the block devices of the machine for `watch`, with the numbers and sectors by which the
+//! kernel's tracing (request_trace.rs) names their requests, and reads the counters of all of them
+//! from /proc/diskstats. A device needs no node in /dev; none is opened.
 
 use crate::counters::snapshot::DiskCounters;
 use crate::identity::layers;

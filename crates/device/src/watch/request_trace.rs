@@ -1,7 +1,7 @@
-//! A private instance of the kernel's tracing (Documentation/trace/ftrace.rst, "Instances") that
-//! reports the requests of some disks. It has its own buffers and switches, so it does not affect
-//! other users of tracing, and is removed at the end. If tracefs is not mounted, this process
-//! mounts one that no other process sees. Writes only to the control files of tracing.
+//! Traces the requests of some disks, with a private instance of the kernel's tracing
+//! (Documentation/trace/ftrace.rst, "Instances"). It has its own buffers and switches, so it does
+//! not affect other users of tracing, and is removed at the end. If tracefs is not mounted, this
+//! process mounts one that no other process sees. Writes only to the control files of tracing.
 
 use crate::kernel::sysroot::{SysRoot, list};
 use crate::open::scratch::random_u64;
@@ -20,7 +20,8 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// The name of an instance: this, the pid, and a random number in hexadecimal. The pid alone would
 /// not do: in each container that of the first process is 1.
 const PREFIX: &str = "diskproof-";
-/// Another process may remove a new instance before its pipe is open: it seems left behind.
+/// Tries to create an instance: another process may take a new one for the remains of a killed
+/// process, and remove it before its pipe is open.
 const TRIES: usize = 8;
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
@@ -76,6 +77,7 @@ impl RequestTrace {
         Ok(trace)
     }
 
+    /// Sets the size of the buffers and the filter by disk, and switches the trace on.
     fn set_up(&mut self, disks: &[(u32, u32)]) -> io::Result<()> {
         // Each of the machine's CPUs has a buffer of this size, also those where we may not run.
         let cpus = count_cpus(&SysRoot::default()).max(1);
@@ -243,9 +245,10 @@ fn is_instance_name(name: &str) -> bool {
     pid.parse::<u32>().is_ok() && u64::from_str_radix(random, 16).is_ok()
 }
 
-const MARK: &str = ": block_rq_issue: ";
-/// The kernel writes this where a buffer was full.
-const LOST: &str = " EVENTS]";
+/// Stands between the thread of a line and the event.
+const EVENT_NAME: &str = ": block_rq_issue: ";
+/// Ends the line that the kernel writes where a buffer was full: `CPU:1 [LOST 12 EVENTS]`.
+const LOST_EVENTS_END: &str = " EVENTS]";
 
 /// A line of the trace.
 #[derive(Debug, PartialEq, Eq)]
@@ -261,7 +264,7 @@ pub(super) enum TraceLine {
 pub(super) fn parse(line: &str) -> TraceLine {
     match request(line) {
         Some(request) => TraceLine::Request(request),
-        None if line.ends_with(LOST) && line.contains("[LOST ") => TraceLine::Lost,
+        None if line.ends_with(LOST_EVENTS_END) && line.contains("[LOST ") => TraceLine::Lost,
         None => TraceLine::Other,
     }
 }
@@ -269,8 +272,8 @@ pub(super) fn parse(line: &str) -> TraceLine {
 /// A line of the event, `fio-1234 [001] d..1. 12.345678: block_rq_issue: 7,0 R 4096 () 88 + 8
 /// none,0,0 [fio]`.
 fn request(line: &str) -> Option<IssuedRequest> {
-    // Names of threads may hold anything, so the last mark counts.
-    let (thread, event) = line.rsplit_once(MARK)?;
+    // Names of threads may hold anything, so the last name of an event counts.
+    let (thread, event) = line.rsplit_once(EVENT_NAME)?;
     let (thread, _) = thread.rsplit_once(" [")?;
     let (_, pid) = thread.trim_end().rsplit_once('-')?;
     let (device, rest) = event.split_once(' ')?;

@@ -1,6 +1,6 @@
-//! The process that restores the write cache. It waits until its standard input closes, which
-//! happens however the program ends, also by kill -9; then it restores and says so. It is the
-//! program itself with a hidden verb.
+//! Restores the write cache by a process of its own, the guard. It waits until its standard input
+//! closes, which happens however the program ends, also by kill -9. Then it restores the state that
+//! was found, and reports that. It is the program itself with a hidden verb.
 
 use crate::programs::descriptor_limit::spawn_with_limit_of_user;
 use crate::programs::guard_lines::{ending_signals, report_line, reported_lines};
@@ -23,13 +23,14 @@ pub const WRITE_CACHE_GUARD_VERB: &str = "write-cache-guard";
 const READY: &str = "ready";
 /// The guard's last line where every disk has its state again; any other line says what failed.
 const RESTORED: &str = "restored";
-/// Words of an argument list for each disk.
+/// Words for each disk on the guard's command line ([`to_arguments`]).
 const WORDS: usize = 5;
-/// The guard looks this often whether it has to end; it is idle all the time between.
+/// The interval at which the guard checks whether it has to end; it is idle between.
 const POLL: Duration = Duration::from_millis(10);
-/// The guard starts at once; a loaded machine takes its time.
+/// The guard starts within milliseconds; a loaded machine takes longer. Chosen, not measured.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// A disk that is busy answers late. For each disk, longer than what the guard waits for it.
+/// The longest wait for the guard, for each disk: more than its two calls of a tool may take (30 s
+/// each), the change and the query that confirms it.
 const RESTORED_WITHIN: Duration = Duration::from_secs(75);
 
 /// Runs the guard with the arguments behind its verb.
@@ -84,6 +85,7 @@ fn restore(disks: &[SwitchedDisk]) -> Result<(), String> {
     }
 }
 
+/// A disk on the guard's command line. [`from_arguments`] reads the same words in the same order.
 fn to_arguments(disk: &SwitchedDisk) -> [OsString; WORDS] {
     [
         disk.name.clone().into(),

@@ -1,5 +1,5 @@
-//! The volatile write cache of disks, by their own report, and its switch: hdparm for ATA disks,
-//! nvme for NVMe, sdparm for SCSI.
+//! Reads and switches the volatile write cache of disks, by the programs that can: hdparm for ATA
+//! disks, nvme for NVMe, sdparm for SCSI. The state is what the disk itself reports.
 
 pub(crate) mod guard;
 #[cfg(test)]
@@ -30,7 +30,7 @@ pub enum WriteCacheError {
         /// A clause with what to do instead.
         why: String,
     },
-    /// The disk does not tell the state, so that nothing could be restored.
+    /// The disk does not report the state, so that nothing could be restored.
     #[error(
         "{disk}: '{command}' does not report the state of the write cache{said}. Nothing was \
          changed, because the state could not be restored later"
@@ -86,8 +86,8 @@ pub struct WriteCacheSwitch {
 }
 
 impl WriteCacheSwitch {
-    /// Finds the tools and reads the states. `search_path` is where programs are looked for, as in
-    /// PATH. Changes nothing.
+    /// Finds the tools and reads the states. `search_path` lists the directories of programs, as
+    /// PATH does. Changes nothing.
     pub fn find(
         identity: &TargetIdentity,
         search_path: Option<&OsStr>,
@@ -109,7 +109,7 @@ impl WriteCacheSwitch {
     }
 
     /// The disks and the states that they were found in.
-    pub fn found(&self) -> impl Iterator<Item = (&str, WriteCache)> {
+    pub fn initial_states(&self) -> impl Iterator<Item = (&str, WriteCache)> {
         self.disks
             .iter()
             .map(|disk| (disk.name.as_str(), disk.initial_state))
@@ -125,8 +125,8 @@ impl WriteCacheSwitch {
     }
 }
 
-/// The states of the disks below a target by their own report. Those that have no tool, or tell
-/// nothing, are missing.
+/// The states of the disks below a target by their own report. Disks without a tool, and disks that
+/// report nothing, are missing.
 pub fn reported_write_caches(
     identity: &TargetIdentity,
     search_path: Option<&OsStr>,
@@ -244,7 +244,8 @@ pub(super) fn choose_tool(disk: &Layer) -> Result<CacheTool, &'static str> {
     }
 }
 
-/// A disk whose cache is switched off writes it out first, which takes seconds where it is busy.
+/// The longest wait for one call of a tool. A disk whose cache is switched off writes it out first,
+/// which takes seconds where it is busy. Chosen, not measured.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Longer text is no answer worth quoting.
 const QUOTE_CHARS_MAX: usize = 200;

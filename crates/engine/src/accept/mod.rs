@@ -38,7 +38,8 @@ use std::time::Duration;
 const ACCEPT: &str = "accept";
 /// Requests in flight, as many as the curve of a survey keeps.
 const DEPTH: u32 = 8;
-/// The first length of a cell of the series that the watcher sees.
+/// The first length of a cell of the series that the watcher sees: the display draws four of them a
+/// second.
 const PROGRESS_CELL_NS: u64 = 250_000_000;
 /// A minute of first cells; a longer series merges its cells.
 const PROGRESS_CELLS_MAX: usize = 240;
@@ -89,7 +90,8 @@ impl MovedBatch {
 }
 
 impl Session {
-    /// Makes a device ready: direct I/O where it can be had, and the best I/O engine.
+    /// Makes a device ready: direct I/O where it can be had, and the best I/O engine. `salt` makes
+    /// the content of this test differ from that of any other.
     pub fn prepare_accept(
         &self,
         salt: u64,
@@ -165,16 +167,16 @@ impl Session {
             mover.run(start_within_ns)
         })
         .map_err(RunError::Thread)?;
-        let followed = self.follow_pieces(&working, &log, target, watch)?;
-        if let Some(ended) = &followed.ended {
+        let outcome = self.follow_pieces(&working, &log, target, watch)?;
+        if let Some(ended) = &outcome.ended {
             device.answered_offset = ended.answered_offset;
         }
         let moved = log.take_moved();
         Ok(MovedBatch {
             moved,
-            control: followed.control,
-            lost: followed.ended.and_then(|ended| ended.lost),
-            hang: followed.hang,
+            control: outcome.control,
+            lost: outcome.ended.and_then(|ended| ended.lost),
+            hang: outcome.hang,
         })
     }
 
@@ -185,7 +187,7 @@ impl Session {
         log: &MoveLog,
         target: &OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<Followed, RunError> {
+    ) -> Result<WaitOutcome, RunError> {
         let limits = WaitLimits {
             silence_ns: Some(self.stall_timeout.without_deadline_ns()),
             silence_at_end_ns: Some(self.stall_timeout.without_deadline_ns()),
@@ -197,7 +199,7 @@ impl Session {
         loop {
             match supervisor.next(working) {
                 Event::Report(Ok(ended)) => {
-                    return Ok(Followed {
+                    return Ok(WaitOutcome {
                         control,
                         ended: Some(ended),
                         hang: None,
@@ -224,7 +226,7 @@ impl Session {
                     log.stop();
                     target.leave_open();
                     let hang = self.stall_timeout.hang(progress.answered_ns, silence_ns);
-                    return Ok(Followed {
+                    return Ok(WaitOutcome {
                         control,
                         ended: None,
                         hang: Some(relative_to_origin(hang, self.origin_ns)),
@@ -257,7 +259,7 @@ impl Session {
                 read.map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))
             }
             Waited::TimedOut(_) => {
-                // Its thread is left behind, with the descriptor.
+                // The reading thread keeps its own descriptor, and may never end.
                 target.leave_open();
                 Err(RunError::stalled(&target.identity().path, ACCEPT, stall))
             }
@@ -288,7 +290,8 @@ fn read_places(
 }
 
 /// The outcome of waiting for the thread that moves pieces.
-struct Followed {
+struct WaitOutcome {
+    /// The watcher's order.
     control: Control,
     /// `None` after a hang: the thread is left behind.
     ended: Option<MoveEnd>,

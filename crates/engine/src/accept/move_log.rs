@@ -1,5 +1,5 @@
-//! The state that the thread that moves pieces shares with the one that waits for it, and the ways
-//! in which the first one ends.
+//! Connects the two threads of an acceptance test: the mover counts what it moves here and says how
+//! it ended, and the thread that waits for it reads that and may stop it.
 
 use crate::lock::lock;
 use diskproof_model::accept::MovedPiece;
@@ -35,15 +35,18 @@ pub(crate) struct MoveLog {
 }
 
 impl MoveLog {
-    pub(crate) fn add(&self, piece: MovedPiece) {
+    /// Adds the next piece of the batch; pieces come in its order.
+    pub(crate) fn add_piece(&self, piece: MovedPiece) {
         lock(&self.moved).push(piece);
     }
 
-    pub(crate) fn count(&self, bytes: u64) {
+    /// Counts a request that was answered, with its bytes; 0 of a failed one.
+    pub(crate) fn count_request(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The pieces so far, each handed out once.
     pub(crate) fn take_moved(&self) -> Vec<MovedPiece> {
         std::mem::take(&mut *lock(&self.moved))
     }
@@ -56,6 +59,7 @@ impl MoveLog {
         self.requests.load(Ordering::Relaxed)
     }
 
+    /// Has the mover begin no further request.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -68,6 +72,7 @@ impl MoveLog {
 /// The last report of the thread that moves pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MoveEnd {
+    /// Set where the test cannot go on with this device.
     pub lost: Option<LostDevice>,
     /// Offset in bytes of the last request that succeeded.
     pub answered_offset: u64,

@@ -1,6 +1,6 @@
-//! The thread that moves pieces: it cuts each into requests, keeps the queue full, fills what it
-//! writes, checks what it reads, and narrows what fails down to blocks. A piece begins when the one
-//! before it has ended, so that its time is its own.
+//! Moves the pieces of a batch on a thread of its own: cuts each into requests, keeps the queue
+//! full, fills what it writes, checks what it reads, and narrows what fails down to blocks. A piece
+//! begins when the one before it has ended, so that its time is its own.
 
 use super::move_log::{LostDevice, MoveEnd, MoveLog, REQUEST_BYTES};
 use crate::io::any_backend::{AnyBackend, QueueConfig};
@@ -21,9 +21,12 @@ const NARROW_BYTES: u32 = 64 << 10;
 /// The smallest range whose failure is reported.
 const BLOCK_BYTES: u32 = 4096;
 /// At most this many requests of a batch are narrowed, apart from those that follow a good request
-/// in their piece. A device whose end lies far before its claim would otherwise need days.
+/// in their piece. A device whose end lies far before its claim would otherwise need days. Chosen,
+/// not measured: the first failures show where the good blocks end.
 const NARROWINGS_MAX: u32 = 8;
-/// After so many failed requests in a row the device has to show that it is still there.
+/// After so many failed requests in a row the device has to show that it is still there. Chosen,
+/// not measured: a bad region of 64 MiB is longer than those of most disks, and the check costs one
+/// read.
 const FAILED_MAX: u32 = 64;
 /// Errors that mean that the device is gone: no such device or address, no device, no medium, shut
 /// down.
@@ -54,9 +57,9 @@ struct OpenPiece {
     cut_bytes: u64,
     bad: Vec<BadRange>,
     /// Requests that are not done.
-    left: usize,
+    requests_left: usize,
     /// True after a request that succeeded, until the next failed one.
-    was_good: bool,
+    is_after_success: bool,
 }
 
 pub(super) struct Mover<'a> {
@@ -70,7 +73,7 @@ pub(super) struct Mover<'a> {
     /// Rests of short transfers, with the slots whose buffers hold their content.
     rests: VecDeque<Rest>,
     /// Parts of failed requests, which come before the next ones.
-    again: VecDeque<Part>,
+    retries: VecDeque<Part>,
     piece: OpenPiece,
     narrowings: u32,
     failed_in_row: u32,
@@ -84,7 +87,8 @@ pub(super) struct Mover<'a> {
 }
 
 impl<'a> Mover<'a> {
-    /// The thread that opens it must be the one that runs it.
+    /// Makes the queue. The thread that opens it must be the one that runs it, as a backend belongs
+    /// to a thread.
     pub(super) fn open(
         fd: OwnedFd,
         engine: EngineKind,
@@ -102,7 +106,7 @@ impl<'a> Mover<'a> {
             in_flight: vec![None; config.depth as usize],
             free: (0..config.depth).rev().collect(),
             rests: VecDeque::new(),
-            again: VecDeque::new(),
+            retries: VecDeque::new(),
             piece: OpenPiece::default(),
             narrowings: 0,
             failed_in_row: 0,
@@ -124,16 +128,17 @@ impl<'a> Mover<'a> {
             }
             self.piece = OpenPiece {
                 number,
-                left: piece.length_bytes.div_ceil(u64::from(REQUEST_BYTES)) as usize,
+                requests_left: piece.length_bytes.div_ceil(u64::from(REQUEST_BYTES)) as usize,
                 ..OpenPiece::default()
             };
             self.move_piece()?;
-            if self.piece.left > 0 {
+            if self.piece.requests_left > 0 {
                 break;
             }
+            debug_assert!(self.rests.is_empty() && self.retries.is_empty());
             let bad = join_neighbours(std::mem::take(&mut self.piece.bad));
             let ns = clock.now().saturating_sub(begin_ns);
-            self.log.add(MovedPiece::new(ns, bad));
+            self.log.add_piece(MovedPiece::new(ns, bad));
         }
         if self.batch.pass == Pass::Write && !self.has_to_end() {
             self.flush()?;
@@ -148,7 +153,8 @@ impl<'a> Mover<'a> {
         self.log.is_stopped() || self.lost.is_some()
     }
 
-    /// Moves the piece that is under way; not all of it where that has to end.
+    /// Moves the piece that is under way, to its end or until [`Self::has_to_end`]. Nothing is in
+    /// flight afterwards.
     fn move_piece(&mut self) -> io::Result<()> {
         loop {
             self.submit()?;
@@ -160,7 +166,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Fills the queue.
+    /// Fills the queue: with the rests of short transfers, then with further parts.
     fn submit(&mut self) -> io::Result<()> {
         while let Some(Rest { slot, part }) = self.rests.pop_front() {
             if self.has_to_end() {
@@ -220,7 +226,7 @@ impl<'a> Mover<'a> {
         if self.has_to_end() {
             return None;
         }
-        if let Some(part) = self.again.pop_front() {
+        if let Some(part) = self.retries.pop_front() {
             return Some(part);
         }
         let piece = self.batch.pieces[self.piece.number];
@@ -269,7 +275,7 @@ impl<'a> Mover<'a> {
     }
 
     fn succeed(&mut self, slot: u32, part: Part) {
-        self.log.count(u64::from(part.len));
+        self.log.count_request(u64::from(part.len));
         self.answered_offset = part.offset;
         self.failed_in_row = 0;
         let mut bad = Vec::new();
@@ -282,32 +288,23 @@ impl<'a> Mover<'a> {
             bad = self.content.check(part.offset, order, read);
         }
         let piece = &mut self.piece;
-        piece.was_good = true;
-        piece.left -= 1;
+        piece.is_after_success = true;
+        piece.requests_left -= 1;
         piece.bad.extend(bad);
     }
 
     fn fail(&mut self, part: Part, errno: i32) {
-        self.log.count(0);
+        self.log.count_request(0);
         if GONE.contains(&errno) {
             self.lost = Some(LostDevice::Gone {
                 errno: errno_name(errno),
             });
             return;
         }
-        if let Some(part_bytes) = self.narrower_bytes(part) {
-            let parts = part.len.div_ceil(part_bytes);
-            self.piece.left += parts as usize - 1;
-            for number in 0..parts {
-                let skipped_bytes = number * part_bytes;
-                self.again.push_back(Part {
-                    offset: part.offset + u64::from(skipped_bytes),
-                    len: part_bytes.min(part.len - skipped_bytes),
-                    moved: 0,
-                });
-            }
+        if let Some(part_bytes) = self.take_narrower_bytes(part) {
+            self.retry_in_parts(part, part_bytes);
         } else {
-            self.piece.left -= 1;
+            self.piece.requests_left -= 1;
             self.piece.bad.push(BadRange {
                 offset_bytes: part.offset,
                 length_bytes: u64::from(part.len),
@@ -323,17 +320,32 @@ impl<'a> Mover<'a> {
         }
     }
 
+    /// Queues the parts of a failed request, each to be moved again.
+    fn retry_in_parts(&mut self, part: Part, part_bytes: u32) {
+        let parts = part.len.div_ceil(part_bytes);
+        self.piece.requests_left += parts as usize - 1;
+        for number in 0..parts {
+            let skipped_bytes = number * part_bytes;
+            self.retries.push_back(Part {
+                offset: part.offset + u64::from(skipped_bytes),
+                len: part_bytes.min(part.len - skipped_bytes),
+                moved: 0,
+            });
+        }
+    }
+
     /// The size of the parts in which a failed request is moved again; `None` where the whole of it
-    /// counts as bad.
-    fn narrower_bytes(&mut self, part: Part) -> Option<u32> {
+    /// counts as bad. Uses up one of the narrowings of the batch where the size of a part is
+    /// [`NARROW_BYTES`].
+    fn take_narrower_bytes(&mut self, part: Part) -> Option<u32> {
         if part.len <= BLOCK_BYTES {
             return None;
         }
         if part.len <= NARROW_BYTES {
             return Some(BLOCK_BYTES);
         }
-        let follows_good = std::mem::take(&mut self.piece.was_good);
-        if !follows_good && self.narrowings >= NARROWINGS_MAX {
+        let is_after_success = std::mem::take(&mut self.piece.is_after_success);
+        if !is_after_success && self.narrowings >= NARROWINGS_MAX {
             return None;
         }
         self.narrowings += 1;
@@ -419,7 +431,7 @@ mod tests {
         let fd = OwnedFd::from(file.try_clone().unwrap());
         let mut mover =
             Mover::open(fd, EngineKind::Sync, config, content.clone(), &batch, &log).unwrap();
-        mover.piece.left = 2;
+        mover.piece.requests_left = 2;
         mover.submit().unwrap();
         let first = mover.in_flight[0].take().unwrap();
         mover.backend.reap(&mut |_, _| {});
@@ -433,7 +445,7 @@ mod tests {
         mover.complete(0, first, REQUEST_BYTES as i32 / 2);
         mover.submit().unwrap();
         mover.reap();
-        assert_eq!((mover.piece.left, mover.free.len()), (0, 2));
+        assert_eq!((mover.piece.requests_left, mover.free.len()), (0, 2));
         let mut written = vec![0; REQUEST_BYTES as usize];
         file.read_exact_at(&mut written, 0).unwrap();
         assert_eq!(content.check(0, 0, &written), []);

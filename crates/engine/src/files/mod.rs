@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Shares of the time by operation: creates write, reads read, and both take longer than a look at
-/// a name.
+/// a name. Chosen, not measured. Time that a step does not need goes to the later ones.
 const WEIGHTS: [(FileOperation, u64); 5] = [
     (FileOperation::Create, 3),
     (FileOperation::Stat, 1),
@@ -255,7 +255,8 @@ impl FilesRun<'_> {
                 return Ok(ending);
             }
             let limit_ns = self.take_share_ns(weight);
-            // New files of a random set have random names, in any order.
+            // New files of a random set have random names, in any order. Every other operation has
+            // an order of its own, so that none meets the files in the order of the one before.
             let is_shuffled = order == FileOrder::Random && operation != FileOperation::Create;
             let shuffled_by = if is_shuffled {
                 Some(seed ^ operation as u64)
@@ -277,7 +278,8 @@ impl FilesRun<'_> {
         Ok(FilesEnding::Complete)
     }
 
-    /// Takes the time of the next step, in nanoseconds, from what is left: its share by weight.
+    /// Takes the time of the next step, in nanoseconds, from what is left: its share by weight. To
+    /// be called once for each step of [`WEIGHTS`], in their order.
     fn take_share_ns(&mut self, weight: u64) -> u64 {
         let spent_ns: u64 = self.measured.steps.iter().map(|step| step.wall_ns).sum();
         let left_ns = self.plan.time_ns.saturating_sub(spent_ns);

@@ -1,6 +1,6 @@
-//! One pass over the files of a set: worker threads that each take the next file, do one thing to
-//! it and time that, and the supervisor that waits for them. A thread that hangs in the kernel is
-//! left behind.
+//! Makes one pass over the files of a set: worker threads each take the next file, do one thing to
+//! it and time that, while the caller's thread supervises them. A thread that hangs in the kernel
+//! is left behind.
 
 use super::set::FileSet;
 use crate::io::clock::ActiveClock;
@@ -24,11 +24,11 @@ use std::time::Duration;
 /// Cells of 0.1 ms: files in memory take microseconds, and a step of some thousand of them must
 /// still have enough cells for an interval. Long steps merge them.
 const CELL_NS: u64 = 100_000;
-/// The pass begins this long after its threads are told so: all have woken up by then, and start
-/// at the same instant.
+/// The pass begins this long after its threads are woken: all of them run by then, and start at the
+/// same instant. Chosen, not measured: a thread wakes up within some 50 µs.
 const LEAD_NS: u64 = 200_000;
-/// Reads and stats that may fail before the step ends. A create, rename or delete that fails ends
-/// it at once: the next ones would fail for the same reason.
+/// Reads and stats of one worker that may fail before the step ends. A create, rename or delete
+/// that fails ends it at once: the next ones would fail for the same reason. Chosen, not measured.
 const ERRORS_MAX: u64 = 100;
 /// The largest single read or write.
 pub(crate) const TRANSFER_BYTES: usize = 1 << 20;
@@ -77,15 +77,17 @@ pub(crate) struct PassSignals {
     begin_ns: OnceLock<u64>,
 }
 
-/// Files and buffers that a worker needs for its operations.
-struct WorkerTools {
+/// The clock and the buffer of a worker, and what it has done so far.
+struct WorkerState {
     clock: ActiveClock,
     /// Receives what is read.
     buffer: Vec<u8>,
+    /// Failed operations.
+    errors: u64,
     done: PassResult,
 }
 
-impl WorkerTools {
+impl WorkerState {
     /// Times a call, in nanoseconds; an error instead where the call fails.
     fn time(&self, call: impl FnOnce() -> Result<(), Errno>) -> Result<u64, Errno> {
         let start_ns = self.clock.now();
@@ -142,7 +144,7 @@ impl Pass {
     }
 
     /// Does the task to a file. Returns the bytes moved, or the errno.
-    fn perform(&self, index: usize, worker: &mut WorkerTools) -> Result<u64, i32> {
+    fn perform(&self, index: usize, worker: &mut WorkerState) -> Result<u64, i32> {
         let (tree, name) = (&self.tree, self.set.name(index));
         let done = match self.task {
             Task::Measure(FileOperation::Create) => return self.create(index, name, worker),
@@ -183,7 +185,7 @@ impl Pass {
         }
     }
 
-    fn create(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {
+    fn create(&self, index: usize, name: FileName, worker: &mut WorkerState) -> Result<u64, i32> {
         self.write_file(index, name, worker)
             .map_err(Errno::raw_os_error)?;
         Ok(self.set.size_bytes(index))
@@ -193,7 +195,7 @@ impl Pass {
         &self,
         index: usize,
         name: FileName,
-        worker: &mut WorkerTools,
+        worker: &mut WorkerState,
     ) -> Result<(), Errno> {
         let size_bytes = self.set.size_bytes(index);
         let file = self.tree.create(name)?;
@@ -213,7 +215,7 @@ impl Pass {
         self.sync_folder(name, worker)
     }
 
-    fn read(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {
+    fn read(&self, index: usize, name: FileName, worker: &mut WorkerState) -> Result<u64, i32> {
         let size_bytes = self.set.size_bytes(index);
         let file = self.tree.open(name).map_err(Errno::raw_os_error)?;
         let mut read = 0;
@@ -227,7 +229,7 @@ impl Pass {
         Ok(read)
     }
 
-    fn sync_folder(&self, name: FileName, worker: &mut WorkerTools) -> Result<(), Errno> {
+    fn sync_folder(&self, name: FileName, worker: &mut WorkerState) -> Result<(), Errno> {
         if self.sync.syncs_directories() {
             worker.done.sync.directory_sync_ns += worker.time(|| self.tree.sync_folder(name))?;
         }
@@ -245,57 +247,65 @@ impl Pass {
 
     /// The loop of a worker.
     fn work(&self) -> PassResult {
-        let mut tools = WorkerTools {
+        let mut worker = WorkerState {
             clock: ActiveClock::new(),
             buffer: vec![0; TRANSFER_BYTES],
+            errors: 0,
             done: PassResult::new(0, CpuTime::default(), StopReason::Ops),
         };
         let begin_ns = *self.signals.begin_ns.wait();
-        while tools.clock.now() < begin_ns {
+        while worker.clock.now() < begin_ns {
             std::hint::spin_loop();
         }
         let deadline_ns = self.limit_ns.map_or(u64::MAX, |limit| begin_ns + limit);
         let total = self.total();
-        let mut errors = 0;
         while !self.signals.stop.load(Ordering::Relaxed) {
             let place = self.signals.next.fetch_add(1, Ordering::Relaxed);
             if place >= total {
                 break;
             }
             let index = self.file(place);
-            let start_ns = tools.clock.now();
-            let result = self.perform(index, &mut tools);
-            let end_ns = tools.clock.now();
-            let tally = &mut tools.done;
-            tally.wall_ns = end_ns.saturating_sub(begin_ns);
-            let mut cell = Cell::default();
-            match result {
-                Ok(bytes) => {
-                    let latency_ns = end_ns.saturating_sub(start_ns);
-                    tally.op.count += 1;
-                    tally.op.bytes += bytes;
-                    tally.op.latency.record(latency_ns);
-                    (cell.ops, cell.bytes, cell.latency_max_ns) = (1, bytes, latency_ns);
-                }
-                Err(errno) => {
-                    errors += 1;
-                    *tally.op.errors.entry(errno_name(errno)).or_default() += 1;
-                    cell.errors = 1;
-                    if self.ends_after(errors) {
-                        tally.stopped = StopReason::Errors;
-                        self.signals.stop.store(true, Ordering::Relaxed);
-                    }
-                }
-            }
-            let series = &mut tally.op.series;
-            series.add(tally.wall_ns, &cell, SERIES_CELLS_MAX);
-            self.signals.done.fetch_add(1, Ordering::Relaxed);
+            let start_ns = worker.clock.now();
+            let result = self.perform(index, &mut worker);
+            let end_ns = worker.clock.now();
+            worker.done.wall_ns = end_ns.saturating_sub(begin_ns);
+            self.count(result, end_ns.saturating_sub(start_ns), &mut worker);
             if end_ns >= deadline_ns {
-                tally.stopped = StopReason::Time;
-                self.signals.stop.store(true, Ordering::Relaxed);
+                self.stop(StopReason::Time, &mut worker);
             }
         }
-        tools.done
+        worker.done
+    }
+
+    /// Counts an operation: the bytes that it moved, or its errno.
+    fn count(&self, result: Result<u64, i32>, latency_ns: u64, worker: &mut WorkerState) {
+        let tally = &mut worker.done;
+        let mut cell = Cell::default();
+        match result {
+            Ok(bytes) => {
+                tally.op.count += 1;
+                tally.op.bytes += bytes;
+                tally.op.latency.record(latency_ns);
+                (cell.ops, cell.bytes, cell.latency_max_ns) = (1, bytes, latency_ns);
+            }
+            Err(errno) => {
+                worker.errors += 1;
+                *tally.op.errors.entry(errno_name(errno)).or_default() += 1;
+                cell.errors = 1;
+            }
+        }
+        let series = &mut tally.op.series;
+        series.add(tally.wall_ns, &cell, SERIES_CELLS_MAX);
+        self.signals.done.fetch_add(1, Ordering::Relaxed);
+        if result.is_err() && self.ends_after(worker.errors) {
+            self.stop(StopReason::Errors, worker);
+        }
+    }
+
+    /// Ends the pass for all workers, for this reason of one of them.
+    fn stop(&self, reason: StopReason, worker: &mut WorkerState) {
+        worker.done.stopped = reason;
+        self.signals.stop.store(true, Ordering::Relaxed);
     }
 
     /// Carries the pass out with so many threads. An interruption by the watcher ends it, unless it
@@ -474,7 +484,7 @@ impl PassSupervisor<'_> {
         }
     }
 
-    /// By time or by files, whichever is more.
+    /// The share of the pass that is done, from 0 to 1: by time or by files, whichever is more.
     fn share_done(&self, elapsed_ns: u64) -> f64 {
         let by_count = self.counted as f64 / self.pass.total().max(1) as f64;
         let by_time = match self.pass.limit_ns {

@@ -1,12 +1,15 @@
-//! The files of a set: their names, sizes and which of them exist. Touches no filesystem.
+//! Knows the files of a set: their names, sizes and which of them exist. Touches no filesystem.
 
 use crate::random::{Random, splitmix64};
 use diskproof_device::{FileName, NameState};
 use diskproof_model::files::{FileOrder, FilesPlan};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+/// The states of a file in [`FileSet::states`].
 const ABSENT: u8 = 0;
+/// See [`ABSENT`]: it exists under its first name.
 const CREATED: u8 = 1;
+/// See [`ABSENT`]: it exists under its second name.
 const RENAMED: u8 = 2;
 /// The distance between the seeds of two names: an odd number, whose multiples are all different.
 /// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
@@ -19,6 +22,7 @@ pub(crate) struct FileSet {
     folders: u64,
     bytes_min: u64,
     bytes_max: u64,
+    /// By the index of the file; workers change them at the same time, each for its own files.
     states: Vec<AtomicU8>,
 }
 

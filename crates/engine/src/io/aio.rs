@@ -1,5 +1,6 @@
-//! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
-//! only with O_DIRECT. AIO has no trims: run/select.rs takes another engine for them.
+//! Sends requests by Linux native AIO, with raw system calls (io_setup(2), io_submit(2),
+//! io_getevents(2)). It is asynchronous only with O_DIRECT, and has no trims: run/select.rs takes
+//! another engine for them.
 #![allow(unsafe_code)]
 
 use super::batching::{BatchSize, SubmitPolicy};
@@ -15,6 +16,7 @@ use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Commands of linux/aio_abi.h.
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_FSYNC: u16 = 2;
@@ -63,6 +65,7 @@ struct EventRing {
     header_length: u32,
 }
 
+/// `AIO_RING_MAGIC` of fs/aio.c.
 const RING_MAGIC: u32 = 0xa10a_10a1;
 
 /// Syncs of this backend run in one of two ways.

@@ -1,5 +1,5 @@
-//! Any of the backends behind one type, chosen at each call: for the sampler, which sends some
-//! hundreds of requests a second. Workers use the backends directly.
+//! Puts any of the backends behind one type, which chooses at each call: for the sampler, which
+//! sends some hundreds of requests a second. Workers use the backends directly.
 
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
@@ -68,8 +68,8 @@ impl AnyBackend {
             EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, config.depth, batched)?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, config.depth as usize)),
             EngineKind::Sync => Self::Sync(SyncBackend::new(fd, buffers)),
-            // Whoever sends single requests refuses mappings before. Another engine in its place
-            // would be recorded as a mapping.
+            // The callers refuse mappings before. Another engine in its place would be recorded as
+            // a mapping.
             EngineKind::Mmap => {
                 let why = "single requests cannot go through a memory mapping";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, why));

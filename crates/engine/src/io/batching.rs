@@ -2,7 +2,8 @@
 
 use diskproof_model::plan::{Access, CachePolicy};
 
-/// The largest batch: larger ones save no more CPU time per request.
+/// The largest batch: larger ones save no more CPU time per request. Seen in the runs that are
+/// described at [`batch_size`].
 const BATCH_MAX: u32 = 32;
 
 /// The batch at this queue depth: a quarter of the queue. Submitting everything that was reaped in

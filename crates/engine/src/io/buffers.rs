@@ -1,4 +1,4 @@
-//! The memory for I/O: one aligned block per slot, filled with incompressible data.
+//! Provides the memory for I/O: one aligned block per slot, filled with incompressible data.
 #![allow(unsafe_code)]
 
 use crate::random::{Random, splitmix64};
@@ -24,8 +24,8 @@ const COMPRESSED_BYTES: usize = 128 << 10;
 /// with ordinary ones, with fio and with this program.
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// Blocks of at least this size gain by huge pages: smaller ones have too few segments for them to
-/// matter.
+/// Blocks of at least this size gain by huge pages: smaller ones have at most 15 segments, fewer
+/// than any device takes in a request.
 const GAINING_BYTES_MIN: usize = 64 << 10;
 
 /// `slots` blocks of equal size, page-aligned, in one mapping.
@@ -184,7 +184,7 @@ impl Buffers {
 }
 
 /// Bytes in huge pages of the mapping that holds an address, as the kernel counts them
-/// (proc_pid_smaps(5)); 0 where it does not tell.
+/// (proc_pid_smaps(5)); 0 where it does not report them.
 fn huge_bytes(address: usize) -> u64 {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     let mut is_inside = false;
@@ -210,6 +210,7 @@ fn hex_number(digits: &str) -> Option<usize> {
     usize::from_str_radix(digits, 16).ok()
 }
 
+/// Maps memory of zeros for this process alone.
 fn map(length: usize, further_flags: MapFlags) -> io::Result<NonNull<u8>> {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     let flags = MapFlags::PRIVATE | further_flags;

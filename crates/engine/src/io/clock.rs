@@ -1,5 +1,5 @@
-//! The clocks. Real time is CLOCK_MONOTONIC, as in the kernel's block traces. Workers read it
-//! through the CPU's time stamp counter where that is reliable.
+//! Reads the time and waits for it. Real time is CLOCK_MONOTONIC, as in the kernel's block traces.
+//! Workers read it through the CPU's time stamp counter where that is reliable.
 #![allow(unsafe_code)]
 
 use crate::io::interruptions::SkippedTime;
@@ -73,8 +73,8 @@ impl ProcessorWait {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MonotonicClock;
 
-/// A sleeping thread may wake up this much late (timer slack, scheduling). The rest of a wait
-/// spins.
+/// A sleeping thread may wake up this much late: 50 µs of timer slack (PR_SET_TIMERSLACK of
+/// prctl(2)), and scheduling. The rest of a wait spins.
 const SPIN_NS: u64 = 80_000;
 
 impl Clock for MonotonicClock {
@@ -115,8 +115,8 @@ pub struct WorkerClock {
     made_ns: u64,
 }
 
-/// CLOCK_MONOTONIC without the times in which this process did not run: for those who wait for a
-/// disk and lose patience.
+/// CLOCK_MONOTONIC without the times in which this process did not run: for waits for a disk that
+/// end after a while.
 #[derive(Debug)]
 pub struct ActiveClock {
     skipped: Cell<SkippedTime>,
@@ -124,7 +124,7 @@ pub struct ActiveClock {
 }
 
 impl ActiveClock {
-    /// It tells the time of CLOCK_MONOTONIC until the next interruption.
+    /// A clock that has the time of CLOCK_MONOTONIC until the next interruption.
     pub fn new() -> Self {
         crate::io::interruptions::start();
         Self {
@@ -356,7 +356,8 @@ pub struct StartInstant {
     pub gap_ns: u64,
 }
 
-/// Readings of both clocks that lie this close together suffice.
+/// Readings of both clocks that lie this close together suffice: hosts are compared to the
+/// millisecond. Chosen, not measured, as are the numbers of pairs.
 const PAIR_GAP_NS: u64 = 50_000;
 /// Pairs of readings that are tried even if an earlier one suffices.
 const PAIRS_MIN: u32 = 8;

@@ -1,5 +1,6 @@
-//! The files of a target: mostly one. Where there are several, each holds an equal part of the
-//! target; a request that crosses the end of one is short there.
+//! Finds the file and the offset in it for each byte of a target, which is mostly one file. Where
+//! there are several, each holds an equal part of the target; a request that crosses the end of one
+//! is short there.
 
 use super::Extent;
 use diskproof_device::PartOfFile;
@@ -88,7 +89,7 @@ impl TargetFiles {
         usize::try_from(end - offset).map_or(bytes, |room| bytes.min(room))
     }
 
-    /// The number of the file that holds this byte of the target.
+    /// The number of the file that holds this byte of the target, from 0.
     pub(crate) fn index(&self, offset: u64) -> usize {
         if self.further.is_empty() {
             return 0;

@@ -20,16 +20,18 @@ use std::time::Duration;
 /// The thread wakes up after this time; an interruption begins up to this long after its last
 /// wake-up.
 const TICK: Duration = Duration::from_millis(10);
-/// The shortest gap that counts where a SIGCONT shows that the process was stopped.
+/// The shortest gap that counts where a SIGCONT shows that the process was stopped: a thread of an
+/// idle machine is never this late.
 const STOPPED_NS_MIN: u64 = 30_000_000;
 /// The shortest gap that counts without SIGCONT. A limit of CPU time (`cpu.max` of a cgroup)
 /// withholds processors for some 100 ms at a time. A stalling disk can hold this thread up for
 /// longer, through a page fault, and such a stall must stay in the figures.
 const FROZEN_NS_MIN: u64 = 5_000_000_000;
-/// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended.
+/// The least that CLOCK_BOOTTIME gains on CLOCK_MONOTONIC while a machine is suspended. Both clocks
+/// are otherwise the same, so only the time between the two readings must be less (`Look::take`).
 const SUSPENDED_NS_MIN: u64 = 20_000_000;
 /// Without SIGCONT, a gap does not count if more than one part in so many was spent on a run queue
-/// or on processors.
+/// or on processors. Chosen, not measured.
 const RUN_PART: u64 = 4;
 /// The thread has not looked for this long: it is stopped, or waits for a processor.
 const SILENT_NS: u64 = 50_000_000;
@@ -75,6 +77,7 @@ pub(crate) fn start() {
     });
 }
 
+/// The loop of the thread: judges the gap between each two wake-ups.
 fn watch(continued: &AtomicBool) {
     // This thread's own: resolved when it is opened.
     let schedstat = File::open("/proc/thread-self/schedstat").ok();
@@ -210,7 +213,7 @@ fn read_waited_ns(schedstat: &File) -> Option<u64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// The interruption between two looks, if there was one. `was_continued` tells whether a SIGCONT
+/// The interruption between two looks, if there was one. `was_continued` says whether a SIGCONT
 /// arrived meanwhile; it may take a while, and is called only for a gap.
 fn judge(before: &Look, after: &Look, was_continued: impl FnOnce() -> bool) -> Option<Gap> {
     let elapsed_ns = after.monotonic_ns - before.monotonic_ns;

@@ -1,8 +1,10 @@
-//! Shared memory mappings: requests are memory copies, and the kernel does I/O on page faults. One
-//! request at a time; depth comes from threads. madvise(MADV_POPULATE_READ/WRITE, Linux 5.14)
-//! faults the pages in and turns an I/O error into an errno, where a plain access would raise
-//! SIGBUS. A page that vanishes before the copy (another process truncated the file, or the disk
-//! failed) is an error, too: SIGBUS would end the process and lose everything measured.
+//! Carries out requests as copies from and to a shared memory mapping; the kernel does the I/O on
+//! page faults. One request at a time; depth comes from threads.
+//!
+//! madvise(MADV_POPULATE_READ/WRITE, Linux 5.14) faults the pages in and turns an I/O error into an
+//! errno, where a plain access would raise SIGBUS. A page that vanishes before the copy (another
+//! process truncated the file, or the disk failed) is an error, too: SIGBUS would end the process
+//! and lose everything measured.
 #![allow(unsafe_code)]
 
 use super::buffers::{ALIGNMENT_BYTES, Buffers};
@@ -27,6 +29,7 @@ pub(crate) struct MmapBackend {
     /// In the order of the files.
     mappings: Vec<Mapping>,
     buffers: Buffers,
+    /// Slot and result of the request that the next reap takes.
     done: Option<(u32, i32)>,
 }
 
@@ -35,7 +38,7 @@ pub(crate) struct MmapBackend {
 struct Mapping {
     base: NonNull<u8>,
     length: usize,
-    /// The largest byte at which a request may end.
+    /// The largest byte at which a request may end: `length`, or 0 after a failed repair.
     reach: usize,
     protection: ProtFlags,
     /// The advice to the kernel on the order of the accesses. Without advice the kernel reads a
@@ -140,7 +143,8 @@ impl Mapping {
         }
     }
 
-    /// Carries out `len` bytes of a request that begin at a place in the file.
+    /// Carries out `len` bytes of a request that begin at a place in the file. Returns the bytes, 0
+    /// behind the end of the mapping, or a negative errno.
     fn perform(
         &mut self,
         request: &Request,

@@ -1,5 +1,6 @@
-//! The ways of requests to the kernel: the words for it, backends, buffers, clocks. Every backend
-//! has the same three operations on batches: enqueue, wait, reap. All other folders use this one.
+//! Brings requests to the kernel: the types of a request, the backends that carry it, buffers and
+//! clocks. Every backend has the same three operations on batches: enqueue, wait, reap. All other
+//! folders use this one.
 #![allow(unsafe_code)]
 
 pub(crate) mod aio;
@@ -8,6 +9,7 @@ mod batching;
 pub(crate) mod buffers;
 pub mod clock;
 pub(crate) mod files;
+pub(crate) mod inherited;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
 pub(crate) mod null;
@@ -46,8 +48,8 @@ impl Extent {
         self.start + self.length
     }
 
-    /// The part of a worker: workers divide an ordered pattern and do not repeat each other. Random
-    /// patterns use the whole extent.
+    /// The part of the worker with number `worker` of `workers`, in whole blocks: workers divide an
+    /// ordered pattern and do not repeat each other. Random patterns use the whole extent.
     pub fn share(self, access: &Access, worker: u64, workers: u64, block_bytes: u64) -> Self {
         if matches!(access, Access::Random { .. } | Access::Zoned { .. }) || workers <= 1 {
             return self;
@@ -160,7 +162,8 @@ impl Request {
 }
 
 impl Request {
-    /// The request as a log keeps it, sent at this time.
+    /// The request as a log keeps it, sent at this time. Calls without a place have offset and
+    /// length 0.
     pub(crate) fn logged(&self, sent_ns: u64) -> LoggedRequest {
         let call = match self.op {
             Op::Read => LoggedCall::Read,
@@ -289,7 +292,8 @@ pub(crate) fn call_block(fd: RawFd, call: BlockCall, offset: u64, len: u64) -> i
     completion_result(returned as isize)
 }
 
-/// Takes the place of an errno where a read found the end of the file inside the span.
+/// Takes the place of an errno where a read found the end of the file inside the span. No errno is
+/// negative.
 pub(crate) const END_OF_FILE: i32 = -1;
 
 /// The name of an errno (`EIO` for 5), or that of [`END_OF_FILE`].

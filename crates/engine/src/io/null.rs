@@ -1,4 +1,4 @@
-//! No I/O: every request completes at once, in full. Shows the limit of the program itself.
+//! Completes every request at once, in full, without I/O. Shows the limit of the program itself.
 
 use super::buffers::Buffers;
 use super::{Backend, Op, RequestSource};
@@ -8,6 +8,7 @@ use std::io;
 #[derive(Debug)]
 pub struct NullBackend {
     buffers: Buffers,
+    /// Slots and results that the next reap takes.
     done: Vec<(u32, i32)>,
 }
 

@@ -1,4 +1,4 @@
-//! Tells the pages of a file that the page cache holds. A read of them would not come from the
+//! Finds the pages of a file that the page cache holds. A read of them would not come from the
 //! disk.
 #![allow(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! The memory that an io_uring shares with the kernel, and the calls on it. Submission entries stay
-//! where they are: a slot that is used again stores only the changed fields instead of 64 new
-//! bytes.
+//! Manages the memory that an io_uring shares with the kernel, and makes the calls on it.
+//! Submission entries stay where they are: a slot that is used again stores only the changed fields
+//! instead of 64 new bytes.
 //!
 //! The crate `io-uring` stores all 64 each time: a NOP takes 106 ns with it and 97 ns here (32 at
 //! once, medians of five interleaved rounds).
@@ -102,8 +102,9 @@ pub(crate) struct SubmissionQueue<'a> {
     entries_len: u32,
     array: *mut u32,
     mask: u32,
+    /// Entries that were pushed: [`Ring::queued`] until [`Self::end`] writes it back.
     queued: u32,
-    queued_to: &'a mut u32,
+    ring_queued: &'a mut u32,
 }
 
 impl SubmissionQueue<'_> {
@@ -133,7 +134,7 @@ impl SubmissionQueue<'_> {
     /// Tells the ring what was pushed.
     #[inline(always)]
     pub(crate) fn end(self) {
-        *self.queued_to = self.queued;
+        *self.ring_queued = self.queued;
     }
 }
 
@@ -229,7 +230,7 @@ impl Ring {
             array,
             mask,
             queued,
-            queued_to: &mut self.queued,
+            ring_queued: &mut self.queued,
         }
     }
 

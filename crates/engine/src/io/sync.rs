@@ -1,5 +1,5 @@
-//! pread/pwrite: one request at a time, done before `enqueue` returns. Depth comes from more
-//! threads, which may share their syncs.
+//! Carries out requests by pread and pwrite, one at a time, each before `enqueue` returns. Depth
+//! comes from more threads, which may share their syncs.
 #![allow(unsafe_code)]
 
 use super::buffers::Buffers;
@@ -205,6 +205,7 @@ pub(crate) struct SharedSync {
     ended: Condvar,
 }
 
+/// Writes count from 1, in the order in which their threads report them.
 #[derive(Debug, Default)]
 struct State {
     /// Writes that ended, which is also the number of the last one.

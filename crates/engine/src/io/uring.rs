@@ -1,5 +1,5 @@
-//! io_uring: a batch of requests goes to the kernel in one call. Each slot has its own entry in the
-//! ring's memory; only offset and length change while the slot repeats the same operation.
+//! Sends requests by io_uring: a batch goes to the kernel in one call. Each slot has its own entry
+//! in the ring's memory; only offset and length change while the slot repeats the same operation.
 #![allow(unsafe_code)]
 
 use super::batching::{BatchSize, SubmitPolicy};
@@ -36,8 +36,10 @@ pub struct UringBackend {
     writer: EntryWriter,
     /// Syncs of several files, which are blocking calls.
     completed_early: Vec<(u32, i32)>,
+    /// The longest wait, which the kernel reads.
     timer: Box<Timespec>,
-    timer_armed: bool,
+    /// True while the timer's entry is in flight.
+    is_timer_armed: bool,
     batch: BatchSize,
     features: Vec<&'static str>,
 }
@@ -62,9 +64,9 @@ fn cold_path() {}
 struct EntryWriter {
     files: TargetFiles,
     /// True where the only file is registered.
-    fixed_file: bool,
+    is_file_fixed: bool,
     /// True where the buffers are registered.
-    fixed_buffers: bool,
+    are_buffers_fixed: bool,
     /// The entry of each slot, which only its next request changes.
     kinds: Box<[EntryKind]>,
 }
@@ -100,7 +102,7 @@ impl EntryWriter {
     fn build(&self, request: Request, buffers: &Buffers) -> SubmissionEntry {
         let place = self.files.place(request.offset);
         // A registered file is named by its index, 0, and a flag.
-        let (fd, flags) = if self.fixed_file {
+        let (fd, flags) = if self.is_file_fixed {
             (0, FIXED_FILE)
         } else {
             (place.fd.as_raw_fd() as u32, 0)
@@ -127,9 +129,9 @@ impl EntryWriter {
             ..transfer
         };
         let (op, entry) = match request.op {
-            Op::Read if self.fixed_buffers => (IoringOp::ReadFixed, fixed),
+            Op::Read if self.are_buffers_fixed => (IoringOp::ReadFixed, fixed),
             Op::Read => (IoringOp::Read, transfer),
-            Op::Write if self.fixed_buffers => (IoringOp::WriteFixed, fixed),
+            Op::Write if self.are_buffers_fixed => (IoringOp::WriteFixed, fixed),
             Op::Write => (IoringOp::Write, transfer),
             Op::Sync(call) => {
                 let op_flags = match call {
@@ -228,9 +230,9 @@ impl UringBackend {
     ) -> io::Result<Self> {
         let (ring, mut features) = build_ring(depth)?;
         let files = files.into();
-        let fixed_file =
+        let is_file_fixed =
             !files.are_several() && ring.register_file(files.first().as_raw_fd()).is_ok();
-        if fixed_file {
+        if is_file_fixed {
             features.push("fixed-files");
         }
         let gains_by_registration =
@@ -238,9 +240,9 @@ impl UringBackend {
         // Registered memory counts against RLIMIT_MEMLOCK on some kernels: without the right, plain
         // buffers do. SAFETY: the buffers live as long as the ring (field order, and
         // `drop`) and are never remapped.
-        let fixed_buffers =
+        let are_buffers_fixed =
             gains_by_registration && unsafe { ring.register_buffers(&buffers.iovecs()) }.is_ok();
-        if fixed_buffers {
+        if are_buffers_fixed {
             features.push("fixed-buffers");
         }
         Ok(Self {
@@ -248,8 +250,8 @@ impl UringBackend {
             buffers,
             writer: EntryWriter {
                 files,
-                fixed_file,
-                fixed_buffers,
+                is_file_fixed,
+                are_buffers_fixed,
                 kinds: vec![EntryKind::Other; depth as usize].into_boxed_slice(),
             },
             completed_early: Vec::new(),
@@ -257,7 +259,7 @@ impl UringBackend {
                 tv_sec: 0,
                 tv_nsec: WAIT_MAX_NS as i64,
             }),
-            timer_armed: false,
+            is_timer_armed: false,
             batch: BatchSize::for_depth(depth, submission),
             features,
         })
@@ -308,6 +310,7 @@ impl UringBackend {
         }
     }
 
+    /// Queues the timer that ends a wait after [`WAIT_MAX_NS`].
     fn arm_timer(&mut self) {
         let addr = (&raw const *self.timer) as u64;
         let head = u64::from(IoringOp::Timeout as u8);
@@ -323,7 +326,7 @@ impl UringBackend {
         };
         submissions.push(index);
         submissions.end();
-        self.timer_armed = true;
+        self.is_timer_armed = true;
     }
 }
 
@@ -339,7 +342,7 @@ fn ignore_transient(result: rustix::io::Result<()>) -> io::Result<()> {
 
 impl Drop for UringBackend {
     fn drop(&mut self) {
-        if self.ring.in_flight() > u32::from(self.timer_armed) {
+        if self.ring.in_flight() > u32::from(self.is_timer_armed) {
             // An error or a panic ended the worker. Closing a ring does not wait for requests in
             // flight (io_ring_exit_work() in Linux's io_uring/io_uring.c), nor for the threads that
             // copy into the buffers. They would overwrite whatever is mapped there next.
@@ -354,7 +357,7 @@ impl Drop for UringBackend {
 impl Backend for UringBackend {
     #[inline(always)]
     fn enqueue(&mut self, source: &mut impl RequestSource) -> io::Result<()> {
-        if !self.timer_armed {
+        if !self.is_timer_armed {
             self.arm_timer();
         }
         if self.writer.files.are_several() {
@@ -406,11 +409,11 @@ impl Backend for UringBackend {
 
     #[inline(always)]
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        let armed = &mut self.timer_armed;
+        let is_armed = &mut self.is_timer_armed;
         let files = &mut self.writer.files;
         self.ring.reap(|user_data, result| {
             if user_data == WAKE_UP {
-                *armed = false
+                *is_armed = false
             } else {
                 files.note_end(user_data as u32);
                 sink(user_data as u32, result)

@@ -1,9 +1,7 @@
-//! The kernel's knowledge of the wall clock, and the socket that a launcher left open.
+//! Reads how well the kernel knows the wall clock, for runs on several hosts.
 #![allow(unsafe_code)]
 
 use diskproof_model::wall_clock::KernelClock;
-use std::io;
-use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The most between two readings of one clock, however busy the machine is; adjtimex(2) reads it to
@@ -50,18 +48,6 @@ fn distance_from_range(instant: SystemTime, from: SystemTime, until: SystemTime)
     }
 }
 
-/// An own descriptor of the file that the parent process left open under this number. Fails where
-/// none is open.
-pub fn inherited_descriptor(number: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: takes numbers, and fails for one that is not open.
-    let own = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
-    if own < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
-    Ok(unsafe { OwnedFd::from_raw_fd(own) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,11 +71,5 @@ mod tests {
         if let Some(clock) = kernel_clock() {
             assert_eq!(clock.apart_ns, 0);
         }
-    }
-
-    #[test]
-    fn descriptor_that_is_not_open_is_an_error() {
-        assert!(inherited_descriptor(1_000_000).is_err());
-        assert!(inherited_descriptor(2).is_ok());
     }
 }

@@ -1,4 +1,5 @@
-//! The calls by which a workload changes blocks without data of its own. Makes none of them.
+//! Knows which call carries out each operation of a workload that changes blocks without data, such
+//! as a trim. Makes none of these calls.
 
 use crate::io::BlockCall;
 use diskproof_model::op::OpKind;

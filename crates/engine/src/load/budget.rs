@@ -1,4 +1,4 @@
-//! The budget that all workers of a workload share, exact to the last operation. Each takes a
+//! Divides the budget of a workload among its workers, exact to the last operation. Each takes a
 //! portion, and another when that is used up, so that all end at about the same time and the queue
 //! depth holds.
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// rest.
 const PORTION_PARTS: u64 = 64;
 /// The largest portion. The workers touch the counter once for this many operations, which is
-/// negligible. A worker that stalls keeps no more than this from the others.
+/// negligible. A worker that stalls keeps no more than this from the others. Chosen, not measured.
 const PORTION_MAX: u64 = 1024;
 
 /// An amount that several workers share.
@@ -63,7 +63,8 @@ impl SharedBudget {
         self.update(|left| left.checked_sub(amount)).is_ok()
     }
 
-    /// Returns what was taken and not used.
+    /// Returns what was taken and not used: never more than that, or the workload does more than
+    /// its budget.
     pub(crate) fn give_back(&self, amount: u64) {
         self.left.fetch_add(amount, Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! Data of writes that is not new and random each time: compressible, repeated or a pattern.
+//! Makes the data of writes that is not new and random each time: compressible, repeated or a
+//! pattern.
 
 use crate::io::buffers::Buffers;
 use crate::random::Random;
@@ -8,10 +9,10 @@ use diskproof_model::shape::WriteContent;
 #[derive(Debug, Clone)]
 pub(crate) struct ContentWriter {
     content: WriteContent,
-    /// The data of this number is never written by another worker.
-    own: u64,
+    /// The seed of data that no other worker writes.
+    own_seed: u64,
     /// The seed of data that is repeated.
-    shared: u64,
+    repeated_seed: u64,
     /// Decides which blocks repeat others.
     choice: Random,
     /// The newest data that was not repeated.
@@ -21,17 +22,17 @@ pub(crate) struct ContentWriter {
 impl ContentWriter {
     /// For a worker with this stream of random numbers; all workers have the same `seed`.
     pub(crate) fn new(content: WriteContent, seed: u64, stream: u64) -> Self {
-        let own = Random::new(seed, stream).bits();
-        // As in fio, a worker repeats the first blocks that it does not repeat.
-        let shared = if content.shares_repeated {
+        let own_seed = Random::new(seed, stream).bits();
+        // As in fio, the blocks that a worker repeats are the first ones that it makes.
+        let repeated_seed = if content.shares_repeated {
             Random::new(seed, u64::MAX).bits()
         } else {
-            own
+            own_seed
         };
         Self {
             content,
-            own,
-            shared,
+            own_seed,
+            repeated_seed,
             choice: Random::new(seed, !stream),
             newest: 0,
         }
@@ -58,21 +59,23 @@ impl ContentWriter {
         fill(&self.content, block, seed);
     }
 
+    /// The seed of the next block: that of an earlier one, in the share that repeats, or a new one.
     fn next_seed(&mut self) -> u64 {
         let repeat = u64::from(self.content.repeat_percent);
         if repeat > 0 && self.choice.below(100) < repeat {
             return match self.content.repeated_blocks {
-                0 => self.own ^ self.newest,
-                blocks => self.shared ^ (1 + self.choice.below(blocks)),
+                0 => self.own_seed ^ self.newest,
+                blocks => self.repeated_seed ^ (1 + self.choice.below(blocks)),
             };
         }
         // With 100 % every block is the same one.
         self.newest += u64::from(repeat < 100);
-        self.own ^ self.newest
+        self.own_seed ^ self.newest
     }
 }
 
-/// Chunks of random data and filler.
+/// Fills a block with chunks, each of random data and then filler. The same seed makes the same
+/// block.
 fn fill(content: &WriteContent, block: &mut [u8], seed: u64) {
     let chunk_bytes = (content.chunk_bytes.max(1) as usize).min(block.len().max(1));
     let mut random = Random::new(seed, 0);

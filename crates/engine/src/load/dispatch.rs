@@ -1,8 +1,9 @@
-//! This program's own delay in an open loop: how long after its intended start it sends an
-//! operation that found a slot free then. A worker that was kept off its processor finds many
-//! starts due at once, and the completions of the same time. Only as many of the starts as there
-//! were free slots before would have been sent in time; the others would have waited for these
-//! completions.
+//! Counts this program's own delay in an open loop: how long after its intended start it sends an
+//! operation, if a slot was free at that start.
+//!
+//! A worker that was kept off its processor finds many starts due at once, and the completions of
+//! the same time. Only as many of the starts as there were free slots before would have been sent
+//! in time; the others would have waited for these completions.
 
 use diskproof_model::histogram::LatencyHistogram;
 
@@ -22,8 +23,8 @@ impl Dispatch {
         self.late += other.late;
     }
 
-    /// Counts an operation that was sent `delay_ns` after its intended start, and took `total_ns`
-    /// from there on.
+    /// Counts an operation that was sent `delay_ns` after its intended start, and ended `total_ns`
+    /// after it, if it exceeds `limit_ns` only by its delay.
     pub(crate) fn count_late(&mut self, delay_ns: u64, total_ns: u64, limit_ns: u64) {
         let undelayed_ns = total_ns.saturating_sub(delay_ns);
         self.late += u64::from(total_ns > limit_ns && undelayed_ns <= limit_ns);
@@ -39,8 +40,9 @@ pub(crate) struct SpareSlots {
 }
 
 impl SpareSlots {
-    /// The worker looks for completions, or for starts, at `now`; before that so many slots are
-    /// free. What it finds at the same time changes nothing.
+    /// Notes that the worker looks for completions, or for starts, at `now`, and that so many slots
+    /// are free before that. Only the first look of an instant counts: what the worker finds then
+    /// was not free before.
     #[inline(always)]
     pub(crate) fn look(&mut self, now: u64, free: usize) {
         if self.looked_ns.is_none_or(|looked_ns| now > looked_ns) {
@@ -48,7 +50,8 @@ impl SpareSlots {
         }
     }
 
-    /// An operation starts at `now`, when so many slots are free. Whether one was free before.
+    /// Notes that an operation starts at `now`, when so many slots are free. Returns true if one of
+    /// them was free before the worker looked.
     pub(crate) fn take(&mut self, now: u64, free: usize) -> bool {
         self.look(now, free);
         let was_free = self.left > 0;

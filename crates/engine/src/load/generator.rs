@@ -1,5 +1,5 @@
-//! Generates the requests of a worker: steps of the pattern, follow-ups of completed requests, at
-//! the pacer's times, within the budget.
+//! Generates the requests of a worker: the steps of the pattern and the follow-ups of completed
+//! requests, each at the time that the pacer says, until the budget is used up.
 
 mod chain;
 mod transactions;
@@ -24,8 +24,8 @@ use diskproof_model::shape::FioSyncCall;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An open-loop operation that starts this late counts as missed. Smaller delays come from batched
-/// completions.
+/// An open-loop operation that starts this late counts as late. Smaller delays come from batched
+/// completions. Chosen, not measured.
 pub(crate) const LATE_NS: u64 = 1_000_000;
 
 /// The follow-up of each write, in the same slot.
@@ -64,7 +64,7 @@ pub(crate) struct RequestGenerator {
     /// The stamp of the newest write.
     unique: u64,
     /// True where syncs may come between the steps, and the steps may end.
-    is_as_fio: bool,
+    is_in_fio_order: bool,
     /// The follow-up of each write.
     pub after_write: AfterWrite,
     options: Option<Box<GeneratorOptions>>,
@@ -114,13 +114,13 @@ pub(crate) struct GeneratorOptions {
     /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
     /// A step in the order of fio that this worker has taken and not made yet.
-    pub ahead: Option<Step>,
+    pub pending_step: Option<Step>,
     /// In the order of fio, the bytes of the target that were written since the last sync.
-    pub written: Option<Range<u64>>,
+    pub written_since_sync: Option<Range<u64>>,
 }
 
 /// A worker draws at most so many steps because the blocks of earlier ones are being written. After
-/// that it waits for a completion.
+/// that it waits for a completion. Chosen, not measured: it only bounds the loop.
 const CLAIMS_MAX: u32 = 64;
 
 impl RequestGenerator {
@@ -132,8 +132,8 @@ impl RequestGenerator {
         budget: Budget,
     ) -> Self {
         let byte_budget = budget.bytes.clone();
-        let is_as_fio = pattern.is_as_fio();
-        let needs_options = matches!(after_write, AfterWrite::SyncEvery(..)) || is_as_fio;
+        let is_in_fio_order = pattern.is_in_fio_order();
+        let needs_options = matches!(after_write, AfterWrite::SyncEvery(..)) || is_in_fio_order;
         let mut options = None;
         if byte_budget.is_some() || needs_options {
             options = Some(Box::new(GeneratorOptions {
@@ -151,7 +151,7 @@ impl RequestGenerator {
             follow_ups: Vec::with_capacity(depth as usize),
             write_buffer_shift: 0,
             unique: 0,
-            is_as_fio,
+            is_in_fio_order,
             after_write,
             options,
         }
@@ -181,8 +181,8 @@ impl RequestGenerator {
             reserved_ns: _,
             writes_unsynced,
             byte_budget: _,
-            ahead: _,
-            written: _,
+            pending_step: _,
+            written_since_sync: _,
         } = &wanted;
         let is_set = pacer.is_some()
             || journal.is_some()
@@ -382,7 +382,7 @@ impl RequestGenerator {
         let Some(options) = &mut self.options else {
             return Some(self.pattern.step());
         };
-        let step = match options.ahead.take() {
+        let step = match options.pending_step.take() {
             Some(step) => step,
             None => match &options.kind_pacer {
                 Some((kind, pacer)) => paced_step(&mut self.pattern, *kind, pacer, now),
@@ -396,6 +396,8 @@ impl RequestGenerator {
         }
     }
 
+    /// Claims the block of `step`, or of a later step, in the journal; `None` where the worker has
+    /// to wait for a completion first.
     fn claim(&mut self, mut step: Step, index: u32) -> Option<Step> {
         let journal = self.options.as_ref()?.journal.clone()?;
         for _ in 0..CLAIMS_MAX {
@@ -407,9 +409,9 @@ impl RequestGenerator {
                 self.slots.timing(index).generation = generation;
                 return Some(step);
             }
-            if self.is_as_fio {
-                // The steps were counted: none is left out.
-                self.options.as_mut()?.ahead = Some(step);
+            if self.is_in_fio_order {
+                // The steps were counted before the run, so none may be skipped.
+                self.options.as_mut()?.pending_step = Some(step);
                 return None;
             }
             step = self.pattern.step();
@@ -434,9 +436,9 @@ impl RequestGenerator {
         }
     }
 
-    /// A block was written, or failed to be.
+    /// Notes that a block was written, or failed to be.
     pub(crate) fn record_write(&mut self, index: u32, offset: u64, outcome: WriteOutcome) {
-        if self.is_as_fio && outcome == WriteOutcome::Done {
+        if self.is_in_fio_order && outcome == WriteOutcome::Done {
             self.extend_written(index);
         }
         if let Some(options) = &self.options
@@ -464,7 +466,7 @@ impl RequestGenerator {
             return;
         };
         let end = offset + u64::from(len);
-        options.written = Some(match options.written.take() {
+        options.written_since_sync = Some(match options.written_since_sync.take() {
             Some(before) => before.start.min(offset)..before.end.max(end),
             None => offset..end,
         });
@@ -517,9 +519,9 @@ impl RequestGenerator {
     /// The sync that comes before the next step, if one does. One of the pattern is a step itself.
     fn due_sync(&mut self) -> Option<FioSyncCall> {
         let options = self.options.as_mut()?;
-        if self.is_as_fio && options.ahead.is_none() {
+        if self.is_in_fio_order && options.pending_step.is_none() {
             match self.pattern.next_action() {
-                PatternAction::Step(step) => options.ahead = Some(step),
+                PatternAction::Step(step) => options.pending_step = Some(step),
                 PatternAction::Sync(call) => {
                     self.left -= 1;
                     return Some(call);
@@ -553,7 +555,7 @@ impl RequestGenerator {
             ..SlotTiming::default()
         };
         let written = match &mut self.options {
-            Some(options) => options.written.take(),
+            Some(options) => options.written_since_sync.take(),
             None => None,
         };
         match call {
@@ -563,7 +565,7 @@ impl RequestGenerator {
         }
     }
 
-    /// The step that was allowed has started in this slot.
+    /// Notes that the step that was allowed has started in this slot.
     fn note_start(&mut self, index: u32, now: u64) {
         let Some(options) = &mut self.options else {
             return;
@@ -587,12 +589,12 @@ impl RequestGenerator {
         }
     }
 
-    /// The operation in a slot is done, `total_ns` after its intended start.
+    /// Notes that the operation in a slot is done, `total_ns` after its intended start.
     pub(crate) fn note_answer(&mut self, index: u32, kind: OpKind, total_ns: u64) {
         let Some(options) = &mut self.options else {
             return;
         };
-        // Nobody asked for the parts of a transaction.
+        // Only transactions have intended starts, not their parts.
         if options.transactions.is_some() && kind != OpKind::Transaction {
             return;
         }
@@ -602,8 +604,8 @@ impl RequestGenerator {
         }
     }
 
-    /// A step of `len` bytes completed: returns the difference to the longest step. Not for a sync,
-    /// which took nothing.
+    /// Returns to the byte budget what a completed step of `len` bytes has not used of the longest
+    /// step. Not to be called for a sync, which took nothing.
     #[inline(always)]
     pub(crate) fn return_bytes(&mut self, len: u32) {
         if let Some(options) = &self.options
@@ -614,7 +616,7 @@ impl RequestGenerator {
         }
     }
 
-    /// Everything in a slot is done at `now`: it is free again.
+    /// Frees a slot in which everything is done at `now`.
     pub(crate) fn finish(&mut self, index: u32, now: u64) {
         let Slot { offset, len, .. } = *self.slots.get(index);
         if len > 0 {
@@ -633,7 +635,8 @@ impl RequestGenerator {
         self.slots.free(index);
     }
 
-    /// After a write, in the same slot: what makes it reach the device, from `now` on.
+    /// Lets `op` follow a write in the same slot, from `now` on: a sync or a write-back. In a group
+    /// the sync of another slot may serve this one.
     pub(crate) fn follow(&mut self, index: u32, stage: Stage, op: Op, now: u64) {
         let slot = self.slots.get(index);
         (slot.stage, slot.bytes_left) = (stage, 0);
@@ -652,7 +655,7 @@ impl RequestGenerator {
         self.options.as_mut()?.group_sync.as_mut()
     }
 
-    /// A follow-up is sent. A sync of a group serves all whose writes have ended by now.
+    /// Notes that a follow-up is sent. A sync of a group serves all whose writes have ended by now.
     fn note_sync(&mut self, request: &Request) {
         if matches!(request.op, Op::Sync(_))
             && let Some(group) = self.group_sync()
@@ -661,8 +664,8 @@ impl RequestGenerator {
         }
     }
 
-    /// The sync in a slot has returned: the other slots that it served. The next one is sent, if
-    /// any slot waits for it.
+    /// Notes that the sync in a slot has returned, and returns the other slots that it served.
+    /// Sends the next sync, if any slot waits for one.
     #[cold]
     pub(crate) fn end_sync(&mut self, index: u32) -> Vec<u32> {
         let AfterWrite::Sync(call) = self.after_write else {
@@ -682,7 +685,7 @@ impl RequestGenerator {
         ended.served
     }
 
-    /// A write without an immediate sync completed.
+    /// Counts a completed write without an immediate sync.
     pub(crate) fn count_unsynced(&mut self) {
         if let Some(options) = &mut self.options {
             options.writes_unsynced += 1;
@@ -697,7 +700,7 @@ impl RequestGenerator {
         }
     }
 
-    /// The worker wanted to wake up at `wanted_ns`, and did at `woke_ns`.
+    /// Notes that the worker wanted to wake up at `wanted_ns`, and did at `woke_ns`.
     pub(crate) fn note_wake_up(&mut self, wanted_ns: u64, woke_ns: u64) {
         if let Some(options) = &mut self.options {
             options.lead.note_wake_up(wanted_ns, woke_ns);
@@ -728,7 +731,7 @@ impl RequestGenerator {
     }
 }
 
-/// The next step, of another kind than this where none of it is due.
+/// The next step of the pattern; one of another kind than `kind` while its pacer has no start due.
 fn paced_step(pattern: &mut Pattern, kind: OpKind, pacer: &Pacer, now: u64) -> Step {
     if pacer.next_due_ns() > now {
         return pattern.step_without(kind);
@@ -761,7 +764,7 @@ pub(crate) enum WriteOutcome {
     Failed,
 }
 
-/// The start of the next step.
+/// Says when the next step starts.
 enum StepDecision {
     /// Now.
     Step,

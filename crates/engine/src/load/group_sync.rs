@@ -1,5 +1,6 @@
-//! Group commit among the slots of a worker: one sync at a time, which serves every write that
-//! ended before it was sent. What [`crate::io::sync::SharedSync`] is among threads.
+//! Decides which slots of a worker send a sync, and which are served by that of another slot (group
+//! commit): one sync at a time, which serves every write that ended before it was sent.
+//! [`crate::io::sync::SharedSync`] does the same among threads.
 
 use diskproof_model::plan::{SyncPolicy, Workload};
 
@@ -35,8 +36,8 @@ impl GroupSync {
         }
     }
 
-    /// The write in `slot` has ended. Returns true if the slot sends a sync; otherwise one that
-    /// another slot sends will serve it.
+    /// Notes that the write in `slot` has ended. Returns true if the caller must send a sync for
+    /// it; otherwise one that another slot sends will serve it.
     pub(crate) fn join(&mut self, slot: u32) -> bool {
         if self.leader.is_some() {
             self.waiting.push(slot);
@@ -46,12 +47,13 @@ impl GroupSync {
         true
     }
 
-    /// The sync is sent now: it serves all whose writes have ended.
+    /// Notes that the sync is sent now: it serves all whose writes have ended.
     pub(crate) fn send(&mut self) {
         self.served.append(&mut self.waiting);
     }
 
-    /// The request in `slot` has returned; `None` where it was no sync that serves a group.
+    /// Notes that the request in `slot` has returned; `None` where it was no sync that serves a
+    /// group. The caller must send the next sync.
     pub(crate) fn end(&mut self, slot: u32) -> Option<EndedSync> {
         if self.leader != Some(slot) {
             return None;

@@ -1,5 +1,5 @@
-//! Holds back the operations of a worker: by pauses between them (think time), and by the shares of
-//! the operations that several workloads start together.
+//! Holds back the operations of a worker, as fio does: by pauses between them (`thinktime`), and by
+//! the shares that several workloads have of their operations together (`flow`).
 
 use diskproof_model::shape::{FlowShare, ThinkCount, ThinkTime};
 use std::sync::Arc;
@@ -69,15 +69,16 @@ impl Pauses {
         self
     }
 
-    /// An operation has started.
+    /// Counts an operation that has started.
     pub(crate) fn count_start(&mut self) {
         self.started += 1;
     }
 
-    /// Decides whether no operation may start at `now`, with so many in flight.
+    /// True if no operation may start at `now`, with so many in flight. To be called before each
+    /// start: it also begins and ends the pauses.
     pub(crate) fn must_wait(&mut self, now: u64, in_flight: u64) -> bool {
         if self.hold == Hold::Working
-            && let Some(count) = self.due(now, in_flight)
+            && let Some(count) = self.due_count(now, in_flight)
         {
             (self.hold, self.paused_count) = (Hold::Draining, count);
         }
@@ -94,8 +95,8 @@ impl Pauses {
         self.hold != Hold::Working
     }
 
-    /// The count, if a pause is due.
-    fn due(&self, now: u64, in_flight: u64) -> Option<u64> {
+    /// The count of operations that makes a pause due now; `None` where none is due.
+    fn due_count(&self, now: u64, in_flight: u64) -> Option<u64> {
         let count = match self.think.counted {
             ThinkCount::Started => self.started,
             ThinkCount::Completed => self.started - in_flight,
@@ -124,7 +125,8 @@ impl Pauses {
     }
 }
 
-/// A part that has its share tries again after this time, where it has no pause of its own.
+/// A part that has its share tries again after this time, where it has no pause of its own. Chosen,
+/// not measured: shorter than the requests of most disks.
 const RETRY_NS: u64 = 20_000;
 
 /// The operations that the parts of a flow have started together.
@@ -190,13 +192,13 @@ impl FlowMember {
         }
     }
 
-    /// An operation has started.
+    /// Counts an operation that has started.
     pub(crate) fn count_start(&mut self) {
         self.part.started.fetch_add(1, Ordering::Relaxed);
         self.part.flow.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Decides whether no operation may start at `now`, with so many in flight.
+    /// True if no operation may start at `now`, with so many in flight.
     pub(crate) fn must_wait(&mut self, now: u64, in_flight: u64) -> bool {
         let pause_ns = self.part.pause_ns;
         self.hold = match self.hold {

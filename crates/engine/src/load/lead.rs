@@ -1,6 +1,6 @@
-//! The lead with which a worker wakes up before a start. A sleeping thread wakes up late, on a
-//! virtual machine by some hundred microseconds, and a start that is late is this program's delay,
-//! not the disk's.
+//! Decides how long before a start a worker wakes up. A sleeping thread wakes up late, on a virtual
+//! machine by some hundred microseconds, and a start that is late is this program's delay, not the
+//! disk's.
 
 /// The lead of a worker with one slot: a thread of which there may be hundreds, so that it must not
 /// spin for long. An idle virtual machine of two processors woke half of them within 0.1 ms.
@@ -12,7 +12,7 @@ const SPIN_MIN_NS: u64 = 50_000;
 /// late by 0.2 to 0.4 ms at p99 (docs/performance.md); a longer spin takes a processor from the
 /// server beside it.
 const SPIN_MAX_NS: u64 = 500_000;
-/// A wake-up that is later than expected moves the lead this much beyond it.
+/// A wake-up that is later than expected moves the lead this much beyond it. Chosen, not measured.
 const RISE_PERCENT: u64 = 125;
 /// A punctual wake-up takes back this part of the lead. Rising by a quarter is undone after some
 /// 900 of them (ln 1.25 × 4096), so a thread that is often late has about one late start in a
@@ -52,7 +52,7 @@ impl Lead {
         self.ns
     }
 
-    /// The thread wanted to wake up at `wanted_ns`, and did at `woke_ns`.
+    /// Notes that the thread wanted to wake up at `wanted_ns`, and did at `woke_ns`.
     pub(crate) fn note_wake_up(&mut self, wanted_ns: u64, woke_ns: u64) {
         let late_ns = woke_ns.saturating_sub(wanted_ns);
         if late_ns > self.ns {

@@ -1,5 +1,5 @@
-//! The load: where each request goes, when it starts, how many may start, and what was written
-//! where. Uses `io`; counts and times nothing.
+//! Decides the load: where each request goes, when it starts, and how many may start. Remembers
+//! what was written where. Uses `io`; measures nothing.
 
 pub(crate) mod block_calls;
 pub(crate) mod budget;

@@ -1,5 +1,5 @@
-//! The schedule of an open loop: operation k starts at start + k / rate, or at random times with
-//! the same mean distance, on any free worker.
+//! Schedules the starts of an open loop: operation k starts at start + k / rate, or at random times
+//! with the same mean distance, on any free worker.
 
 use crate::lock::lock;
 use crate::random::Random;
@@ -87,6 +87,7 @@ impl Pacer {
         self
     }
 
+    /// The start of the operation with this number, at equal intervals.
     fn intended_start_ns(&self, ticket: u64) -> u64 {
         self.start_ns + (ticket as f64 * self.interval_ns) as u64
     }
@@ -150,6 +151,7 @@ impl Pacer {
         (ns.saturating_sub(self.start_ns) as f64 / self.interval_ns).ceil() as u64
     }
 
+    /// As [`Self::missed_starts`], of a Poisson process: `starts` is a copy, which is advanced.
     fn missed_at_random(
         &self,
         mut starts: PoissonStarts,

@@ -1,5 +1,5 @@
-//! The slots of a worker, one for each request that may be in flight, and a batch of plain reads
-//! that takes and frees them with its state in registers.
+//! Keeps the slots of a worker, one for each request that may be in flight. A batch of plain reads
+//! takes and frees them with its state in registers.
 
 use crate::io::{Op, Request};
 use crate::load::pattern::{Pattern, UniformReads};
@@ -78,7 +78,7 @@ struct UsedSlot<'a> {
     began_ns: u64,
 }
 
-/// A sync that follows a write began after it.
+/// The start of the work that a slot does now: a sync that follows a write began after it.
 fn began_ns(slot: &Slot, timing: &SlotTiming) -> u64 {
     if slot.stage == Stage::Sync {
         timing.sync_start_ns

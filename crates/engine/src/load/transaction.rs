@@ -1,5 +1,5 @@
-//! Transactions: what a slot does from the intended start of one to the end of its last write. The
-//! pattern says where its reads and writes go, the log where its record goes.
+//! Decides the steps of a transaction in a slot, from its first read to its last write. The pattern
+//! says where its reads and writes go, the log where its record goes.
 
 use crate::io::Extent;
 use crate::load::pattern::Step;
@@ -157,6 +157,7 @@ impl Transactions {
         }
     }
 
+    /// The first of so many writes after the answer; `None` where there are none.
     fn write_after(&mut self, index: u32, writes: u32, step: Step) -> Option<Step> {
         let left = writes.checked_sub(1)?;
         self.slots[index as usize].phase = Phase::Writes { left };
@@ -166,12 +167,12 @@ impl Transactions {
         })
     }
 
-    /// True where nobody waits for what the slot writes: no sync follows it.
+    /// True where the transaction of a slot is answered: no sync follows what the slot writes.
     pub(crate) fn is_answered(&self, index: u32) -> bool {
         matches!(self.slots[index as usize].phase, Phase::Writes { .. })
     }
 
-    /// The transaction whose sync has returned.
+    /// The transaction of a slot whose sync has returned at `now`.
     pub(crate) fn answered(&self, index: u32, now: u64) -> Answered {
         let slot = self.slots[index as usize];
         Answered {

@@ -1,15 +1,17 @@
-//! Records what a verified workload has written where. The header of each block says who wrote it,
-//! where it belongs and its generation, with a checksum over all of it; the journal knows which
-//! generation must be there. A read therefore distinguishes lost, torn, misdirected and corrupted
-//! writes. Does not move blocks.
+//! Records what a verified workload has written where, and judges the blocks that are read back.
+//! The header of each block says which run wrote it, where it belongs and its generation, with a
+//! checksum over all of it; the journal knows which generation must be there. A read therefore
+//! distinguishes lost, torn, misdirected and corrupted writes. Does not move blocks.
 
 use diskproof_model::measurement::BadBlock;
 use diskproof_model::shape::BlockPattern;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Marks our blocks: "diskprov" as a number.
+/// Marks our blocks: "diskprov" as a number. With the header it stays on targets: later versions
+/// verify what this one has written.
 const MAGIC: u64 = 0x6469_736B_7072_6F76;
-/// Words before the payload: magic, seed, offset, generation, checksum.
+/// Words before the payload, in little endian: magic, seed, offset, generation (its upper half is
+/// the size of the block), checksum.
 const HEADER_WORDS: usize = 5;
 
 /// The content of a block's header.
@@ -128,6 +130,9 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
+// The entry of a block in the journal: its generation, and these flags above it. 0 is a block that
+// was never written.
+
 /// A block that is being written.
 const BUSY: u32 = 1 << 31;
 /// A block whose last write failed: anything may be there. Its generation stays, so that the next
@@ -166,7 +171,7 @@ pub(crate) struct WriteJournal {
     generations: Vec<AtomicU32>,
     /// The content of the blocks, where they hold a pattern in place of signatures.
     pattern: Option<BlockPattern>,
-    /// True if others write to the blocks, too.
+    /// True if other workloads write to the blocks, too.
     is_shared: bool,
 }
 
@@ -185,8 +190,8 @@ impl WriteJournal {
         }
     }
 
-    /// A journal of blocks to which others may write, too: any intact block of
-    /// its place is right that the run has written.
+    /// A journal of blocks to which other workloads of the run may write, too: then any intact
+    /// block of the run is right that belongs to its place.
     pub(crate) fn with_other_writers(self, is_shared: bool) -> Self {
         Self { is_shared, ..self }
     }
@@ -228,7 +233,7 @@ impl WriteJournal {
         Some(if last == GENERATION { 1 } else { last + 1 })
     }
 
-    /// The write completed.
+    /// Notes that the write of this generation, which [`Self::claim`] gave, has completed.
     pub(crate) fn confirm(&self, offset: u64, len: u32, generation: u32) {
         let entries = self.entries(offset, len).unwrap_or_default();
         let mut first = FIRST;
@@ -239,7 +244,7 @@ impl WriteJournal {
         }
     }
 
-    /// The write of this generation failed: the content is unknown.
+    /// Notes that the write of this generation failed: the content is unknown.
     pub(crate) fn mark_unknown(&self, offset: u64, len: u32, generation: u32) {
         self.confirm(offset, len, generation | UNKNOWN);
     }

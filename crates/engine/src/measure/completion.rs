@@ -52,7 +52,8 @@ impl Counters {
         generator.free(index, now);
     }
 
-    /// An operation without data, a write with a follow-up, or the follow-up itself.
+    /// Counts an operation without data, a write with a follow-up, or the follow-up itself, and
+    /// starts what follows.
     fn complete_durable(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         use OpKind::{Commit, Read, Sync, Transaction, Trim};
         let Slot {
@@ -124,7 +125,7 @@ impl Counters {
         }
     }
 
-    /// The sync in a slot has returned: so have those of the slots that it served besides.
+    /// Completes the slots that the sync in this slot served besides its own.
     fn complete_served(
         &mut self,
         generator: &mut RequestGenerator,
@@ -137,8 +138,9 @@ impl Counters {
         }
     }
 
-    /// A request that was in flight while the process did not run is done. What follows it in its
-    /// slot does not count either, but for the write after a trim, which starts anew.
+    /// Completes a request that was in flight while the process did not run: it does not count.
+    /// What follows it in its slot does not count either, except the write after a trim, which
+    /// starts anew.
     #[cold]
     fn complete_interrupted(&mut self, generator: &mut RequestGenerator, index: u32, now: u64) {
         let Slot { len, stage, .. } = *generator.slots.get(index);
@@ -177,8 +179,8 @@ impl Counters {
         }
     }
 
-    /// An error, the end of the file, or a short transfer, whose rest follows in the same slot with
-    /// the same start.
+    /// Completes a request whose result is not the number of bytes that were left: an interrupted
+    /// one, an error, the end of the file, or a short transfer.
     #[cold]
     fn complete_short(
         &mut self,
@@ -187,34 +189,58 @@ impl Counters {
         result: i32,
         now: u64,
     ) {
-        let shift = generator.write_buffer_shift;
         let is_interrupted = generator.slots.take_interrupted(index);
-        let slot = generator.slots.get(index);
-        let stage = slot.stage;
-        if is_interrupted && result == slot.bytes_left as i32 {
+        let Slot {
+            stage, bytes_left, ..
+        } = *generator.slots.get(index);
+        if is_interrupted && result == bytes_left as i32 {
             self.complete_interrupted(generator, index, now);
-            if stage == Stage::Sync {
-                self.complete_served(generator, index, result, now);
+        } else if result <= 0 {
+            self.complete_failed(generator, index, result, now);
+        } else {
+            self.continue_transfer(generator, index, result as u32);
+            if is_interrupted {
+                generator.slots.mark_interrupted(index);
             }
             return;
         }
-        let kind = counted_kind(stage);
-        if result <= 0 {
-            let errno = if result == 0 { END_OF_FILE } else { -result };
-            let Slot { len, offset, .. } = *slot;
-            let began_ns = generator.slots.began_ns(index);
-            generator.record_write(index, offset, WriteOutcome::Failed);
-            if len > 0 {
-                generator.return_bytes(len);
-            }
-            generator.free(index, now);
-            self.fail(kind, errno, now - began_ns, now);
-            if stage == Stage::Sync {
-                self.complete_served(generator, index, result, now);
-            }
-            return;
+        if stage == Stage::Sync {
+            self.complete_served(generator, index, result, now);
         }
-        slot.bytes_left = slot.bytes_left.saturating_sub(result as u32);
+    }
+
+    /// Counts an error, or the end of the file, and frees the slot.
+    fn complete_failed(
+        &mut self,
+        generator: &mut RequestGenerator,
+        index: u32,
+        result: i32,
+        now: u64,
+    ) {
+        let errno = if result == 0 { END_OF_FILE } else { -result };
+        let Slot {
+            len, offset, stage, ..
+        } = *generator.slots.get(index);
+        let began_ns = generator.slots.began_ns(index);
+        generator.record_write(index, offset, WriteOutcome::Failed);
+        if len > 0 {
+            generator.return_bytes(len);
+        }
+        generator.free(index, now);
+        self.fail(counted_kind(stage), errno, now - began_ns, now);
+    }
+
+    /// Sends the rest of a short transfer in the same slot, with the same start.
+    fn continue_transfer(
+        &mut self,
+        generator: &mut RequestGenerator,
+        index: u32,
+        moved_bytes: u32,
+    ) {
+        let shift = generator.write_buffer_shift;
+        let slot = generator.slots.get(index);
+        let kind = counted_kind(slot.stage);
+        slot.bytes_left = slot.bytes_left.saturating_sub(moved_bytes);
         let done = slot.len - slot.bytes_left;
         let (op, buffer) = if kind == OpKind::Read {
             (Op::Read, index)
@@ -226,9 +252,6 @@ impl Counters {
             skip: done,
             ..Request::new(index, op, slot.offset + u64::from(done), slot.bytes_left)
         };
-        if is_interrupted {
-            generator.slots.mark_interrupted(index);
-        }
         self.count_short(kind);
         generator.follow_ups.push(rest);
     }

@@ -1,4 +1,4 @@
-//! The counters of a worker: per kind of operation a histogram, a series, errors.
+//! Counts what a worker does: for each kind of operation a histogram, a series and errors.
 
 use crate::io::errno_name;
 use crate::lock::lock;
@@ -30,13 +30,15 @@ impl Streak {
     };
 }
 
+/// The counts of one kind of operation.
 #[derive(Debug)]
 struct OpCounters {
-    /// The histogram receives its sum of latencies at its end.
+    /// The running cell. Its end adds its sum of latencies to the histogram.
     cell: Cell,
+    /// Shortest latency in the running cell.
     latency_min_ns: u64,
-    /// Shortest and longest latency in the window, up to the last cell.
-    window_range_ns: (u64, u64),
+    /// The latencies in the window, up to the last cell.
+    window_range: LatencyRange,
     /// The latencies up to the last window; `None` before the first one.
     seen: Option<Box<SeenLatencies>>,
     op: OpMeasurement,
@@ -48,7 +50,7 @@ impl OpCounters {
         Self {
             cell: Cell::default(),
             latency_min_ns: u64::MAX,
-            window_range_ns: NO_RANGE,
+            window_range: LatencyRange::EMPTY,
             seen: None,
             op: OpMeasurement {
                 latency_intended: intended.cloned(),
@@ -73,8 +75,20 @@ struct WarmupCells {
     cells: WorkerSnapshot,
 }
 
-/// The shortest and the longest of no latencies: any latency replaces both.
-const NO_RANGE: (u64, u64) = (u64::MAX, 0);
+/// The shortest and the longest of some latencies, in nanoseconds.
+#[derive(Debug, Clone, Copy)]
+struct LatencyRange {
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl LatencyRange {
+    /// Of no latencies: any latency replaces both.
+    const EMPTY: Self = Self {
+        min_ns: u64::MAX,
+        max_ns: 0,
+    };
+}
 
 /// The counts of one worker.
 #[derive(Debug)]
@@ -86,14 +100,15 @@ pub(crate) struct Counters {
     /// The end of the warm-up; moves only while that is not over.
     pub measure_ns: u64,
     /// True once the warm-up is over.
-    pub measuring: bool,
-    series_closed: bool,
+    pub is_measuring: bool,
+    /// True once later completions are not added to the series.
+    is_series_closed: bool,
     cell_start_ns: u64,
     /// When the last operation was done.
     pub last_ns: u64,
     /// Bytes moved up to the last cell, warm-up included.
-    pub asked: ByteCount,
-    /// Failures of the warm-up, too: a device error is no rate that has yet to settle.
+    pub moved: ByteCount,
+    /// Failures by errno, those of the warm-up included: unlike rates, errors do not settle.
     errnos: BTreeMap<(OpKind, i32), u64>,
     /// The cells of the warm-up, from its start on, until that is over.
     warmup: Option<Box<WarmupCells>>,
@@ -101,10 +116,12 @@ pub(crate) struct Counters {
     /// The time in flight of requests that failed or were interrupted, which no latency contains.
     uncounted_ns: u128,
     last_errno: i32,
+    /// The slot of the newest data that was read.
     last_read: Option<u32>,
 }
 
-/// Errors after which a worker ends at once: full, quota, read-only, gone.
+/// Errors after which a worker ends at once, because every later request would fail too: full,
+/// quota, read-only, gone, no such descriptor.
 pub(crate) const FATAL_ERRNOS: [i32; 6] = [
     libc::ENOSPC,
     libc::EDQUOT,
@@ -130,11 +147,11 @@ impl Counters {
             by_kind: OpKind::ALL.map(|_| OpCounters::new(intended)),
             streak: Streak::NONE,
             measure_ns,
-            measuring: false,
-            series_closed: false,
+            is_measuring: false,
+            is_series_closed: false,
             cell_start_ns: 0,
             last_ns: 0,
-            asked: ByteCount::default(),
+            moved: ByteCount::default(),
             errnos: BTreeMap::new(),
             warmup,
             failures_in_row: 0,
@@ -241,7 +258,7 @@ impl Counters {
     pub(crate) fn skip(&mut self, kind: OpKind, bytes: u32, in_flight_ns: u64, now: u64) {
         self.add_streak();
         self.uncounted_ns += u128::from(in_flight_ns);
-        self.asked.add(kind, u64::from(bytes));
+        self.moved.add(kind, u64::from(bytes));
         self.failures_in_row = 0;
         self.last_ns = now;
     }
@@ -262,10 +279,11 @@ impl Counters {
         self.last_read.take()
     }
 
-    /// The errno that ends the worker.
+    /// The errno that ends the worker, if one does: a fatal one, or the last of `failures_max` in a
+    /// row.
     pub(crate) fn fatal_errno(&self, failures_max: u32) -> Option<i32> {
-        let at_once = self.failures_in_row > 0 && FATAL_ERRNOS.contains(&self.last_errno);
-        if at_once || self.failures_in_row >= failures_max {
+        let is_fatal = self.failures_in_row > 0 && FATAL_ERRNOS.contains(&self.last_errno);
+        if is_fatal || self.failures_in_row >= failures_max {
             Some(self.last_errno)
         } else {
             None
@@ -289,7 +307,7 @@ impl Counters {
     #[cold]
     pub(crate) fn operations(&mut self, writes: OpKind) -> u64 {
         self.add_streak();
-        if !self.measuring {
+        if !self.is_measuring {
             return 0;
         }
         let mut done = 0;
@@ -322,14 +340,12 @@ impl Counters {
                 counters.latency_min_ns,
                 cell.latency_max_ns,
             );
-            let (min_ns, max_ns) = counters.window_range_ns;
-            counters.window_range_ns = (
-                min_ns.min(counters.latency_min_ns),
-                max_ns.max(cell.latency_max_ns),
-            );
+            let range = &mut counters.window_range;
+            range.min_ns = range.min_ns.min(counters.latency_min_ns);
+            range.max_ns = range.max_ns.max(cell.latency_max_ns);
             counters.latency_min_ns = u64::MAX;
-            self.asked.add(kind, cell.bytes);
-            if !self.measuring || self.series_closed {
+            self.moved.add(kind, cell.bytes);
+            if !self.is_measuring || self.is_series_closed {
                 if let Some(warmup) = &mut self.warmup
                     && cell != Cell::default()
                 {
@@ -345,13 +361,13 @@ impl Counters {
                 total.merge(&cell);
             }
         }
-        if self.measuring && !self.series_closed {
+        if self.is_measuring && !self.is_series_closed {
             let at_ns = self.cell_start_ns - self.measure_ns;
             lock(published).add(at_ns, &total, SERIES_CELLS_MAX);
         }
-        if !self.measuring && now >= self.measure_ns {
-            self.measuring = true;
-            self.forget_latencies();
+        if !self.is_measuring && now >= self.measure_ns {
+            self.is_measuring = true;
+            self.forget_warmup();
         }
         self.cell_start_ns = now;
     }
@@ -360,14 +376,15 @@ impl Counters {
     #[cold]
     pub(crate) fn keep_warmup(&mut self, snapshot: &mut WorkerSnapshot) {
         if let Some(warmup) = self.warmup.take() {
-            self.measuring = true;
+            self.is_measuring = true;
             self.measure_ns = warmup.start_ns;
             self.cell_start_ns = self.cell_start_ns.max(warmup.start_ns);
             snapshot.so_far.ops = warmup.cells.so_far.ops;
         }
     }
 
-    fn forget_latencies(&mut self) {
+    /// Discards what the warm-up has counted, except for errors.
+    fn forget_warmup(&mut self) {
         self.warmup = None;
         self.uncounted_ns = 0;
         for counters in &mut self.by_kind {
@@ -375,7 +392,7 @@ impl Counters {
                 clear_latencies(&mut counters.op);
             }
             counters.op.short = 0;
-            counters.window_range_ns = NO_RANGE;
+            counters.window_range = LatencyRange::EMPTY;
         }
     }
 
@@ -385,7 +402,7 @@ impl Counters {
     pub(crate) fn take_window(&mut self) -> PerOp<WindowLatency> {
         let mut ops = BTreeMap::new();
         for (counters, kind) in self.by_kind.iter_mut().zip(OpKind::ALL) {
-            let (min_ns, max_ns) = std::mem::replace(&mut counters.window_range_ns, NO_RANGE);
+            let range = std::mem::replace(&mut counters.window_range, LatencyRange::EMPTY);
             if counters.op.latency.count() == 0 {
                 continue;
             }
@@ -395,7 +412,7 @@ impl Counters {
                 continue;
             }
             let mut window = WindowLatency {
-                latency: latency.with_range(min_ns, max_ns),
+                latency: latency.with_range(range.min_ns, range.max_ns),
                 ..WindowLatency::default()
             };
             if let Some(intended) = &counters.op.latency_intended {
@@ -408,8 +425,8 @@ impl Counters {
 
     /// Ends the series at `now` and pads it with empty cells. Later completions are not added.
     pub(crate) fn close_series(&mut self, now: u64, snapshot: &mut WorkerSnapshot) {
-        if self.measuring {
-            self.series_closed = true;
+        if self.is_measuring {
+            self.is_series_closed = true;
             snapshot.close_series(now.saturating_sub(self.measure_ns));
         }
     }
@@ -421,7 +438,7 @@ impl Counters {
             let op = snapshot.so_far.ops.entry(*kind).or_default();
             op.errors.insert(errno_name(*errno), *count);
         }
-        if !self.measuring {
+        if !self.is_measuring {
             return;
         }
         for kind in OpKind::ALL {
@@ -460,7 +477,7 @@ impl Counters {
                 ops.insert(kind, op);
             }
         }
-        (ops, self.asked)
+        (ops, self.moved)
     }
 }
 

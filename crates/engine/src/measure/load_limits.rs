@@ -1,5 +1,5 @@
-//! Ends a worker early: by limits on latency and rate, which end it as failed, or by a rate or
-//! latency that has become steady, by the tests that fio knows. Checked at the end of a cell.
+//! Decides whether a worker ends early: as failed, by limits on latency and rate, or because its
+//! rate or latency has become steady, by the tests that fio knows. Checked at the end of a cell.
 
 use crate::measure::result::EndReason;
 use diskproof_model::measurement::{OpKind, SteadyOutcome};
@@ -169,18 +169,20 @@ impl FloorWatch {
 pub(crate) struct SteadyWatch {
     end: SteadyEnd,
     /// No rate is taken before.
-    settled_ns: u64,
+    settle_end_ns: u64,
     /// When the last sample was taken.
     sampled_ns: u64,
     /// The operations until then.
     sampled: Cell,
     /// Rates and mean latencies, the oldest first.
     samples: VecDeque<Cell>,
+    /// The figure of the last check that is compared with the limit.
     criterion: Option<f64>,
     is_attained: bool,
 }
 
-/// The rates of a part of the time, and as its sum of latencies their mean.
+/// A sample of a part of the time: operations and bytes per second, and in place of the sum of the
+/// latencies their mean.
 fn rates(before: Cell, done: Cell, elapsed_ns: u64) -> Cell {
     let latency_ns = done.latency_sum_ns - before.latency_sum_ns;
     Cell {
@@ -200,7 +202,7 @@ impl SteadyWatch {
     pub(crate) fn new(end: SteadyEnd, start_ns: u64) -> Self {
         Self {
             end,
-            settled_ns: start_ns.saturating_add(end.settle_ns),
+            settle_end_ns: start_ns.saturating_add(end.settle_ns),
             sampled_ns: start_ns,
             sampled: Cell::default(),
             samples: VecDeque::new(),
@@ -212,7 +214,7 @@ impl SteadyWatch {
     /// Returns true if the rate is steady at `now`, after so much was done.
     pub(crate) fn check(&mut self, done: Cell, now: u64) -> bool {
         let elapsed_ns = now.saturating_sub(self.sampled_ns);
-        let is_settling = now < self.settled_ns;
+        let is_settling = now < self.settle_end_ns;
         if !is_settling && elapsed_ns < self.end.every_ns.max(1) {
             return false;
         }
@@ -287,6 +289,7 @@ impl SteadyWatch {
     }
 }
 
+/// The largest distance of a value from the mean.
 fn largest_deviation(values: &[f64], mean: f64) -> f64 {
     values
         .iter()

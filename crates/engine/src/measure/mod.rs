@@ -1,4 +1,4 @@
-//! The worker: takes requests from `load`, sends them through a backend of `io`, and counts the
+//! Runs a worker: takes requests from `load`, sends them through a backend of `io`, and counts the
 //! completions.
 
 mod completion;

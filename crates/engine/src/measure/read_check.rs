@@ -7,11 +7,12 @@ use diskproof_model::measurement::{BadBlock, CheckedPlaces, VerifyResult};
 use diskproof_model::shape::BlockPattern;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// At most this many bad blocks are named; all are counted.
+/// At most this many bad blocks are named; all are counted. Chosen: a longer list helps no reader.
 const NAMED_MAX: usize = 100;
 /// Up to so many bad blocks are recognised when they are read again; beyond, each read counts.
+/// Chosen, to bound the memory of a worker on a broken disk.
 const DISTINCT_MAX: usize = 4096;
-/// More runs than these are counted as so many.
+/// More runs than these are counted as so many. Chosen, for the same reason.
 const RUNS_MAX: usize = 100;
 
 /// A fault of a block.
@@ -101,6 +102,7 @@ impl ReadVerdict {
         self.add(offset, mismatch);
     }
 
+    /// Adds a bad block, which was read from `offset`.
     fn add(&mut self, offset: u64, mismatch: Mismatch) {
         if self.bad.len() < DISTINCT_MAX || self.bad.contains_key(&offset) {
             self.bad.insert(offset, mismatch);
@@ -190,7 +192,8 @@ impl ReadCheck {
         }
     }
 
-    /// A read is complete; its buffer stays as it is until [`ReadCheck::look`].
+    /// Notes that a read is complete. The caller must keep its buffer as it is until
+    /// [`ReadCheck::look`].
     pub(crate) fn note(&mut self, slot: u32, offset: u64, len: u32) {
         self.read.push(CompletedRead { slot, offset, len });
     }

@@ -1,5 +1,5 @@
-//! The result of a worker, the reason of its end, and the snapshot that it publishes for the
-//! supervisor. If the target never answers, that becomes the worker's result.
+//! The types by which a worker reports: its result, the reason of its end, and the snapshot that it
+//! publishes for the supervisor. If the target never answers, the snapshot becomes the result.
 
 use crate::io::clock::ProcessorWait;
 use crate::io::errno_name;
@@ -22,7 +22,7 @@ pub(crate) enum EndReason {
     /// The time of the worker was over.
     #[default]
     Time,
-    /// The supervisor told it to stop.
+    /// The supervisor stopped it.
     Stopped,
     /// The operations or bytes of the worker were used up.
     Budget,
@@ -72,7 +72,7 @@ pub(crate) struct WorkerResult {
     /// Per kind of operation.
     pub ops: PerOp<OpMeasurement>,
     /// Bytes moved, warm-up included.
-    pub asked: ByteCount,
+    pub moved: ByteCount,
     /// End of its measured time: it started no request after it.
     pub stop_ns: u64,
     /// Requests in flight, integrated over the measured time: their number times nanoseconds.
@@ -95,7 +95,7 @@ pub(crate) struct WorkerResult {
     /// timed out.
     pub windows: Vec<Window>,
     /// True if its measured time ended with a completion after its planned end.
-    pub overtime: bool,
+    pub ended_in_overtime: bool,
     /// True if its operations or bytes were used up in the warm-up, which then is its measured
     /// time.
     pub is_warmup: bool,
@@ -122,11 +122,12 @@ pub(crate) struct StuckWorker<'a> {
     /// The end that it would have had, had its requests completed.
     pub ending: WorkerEnding,
     /// [`diskproof_model::measurement::Hang::late`].
-    pub late: bool,
+    pub is_late: bool,
 }
 
-/// A worker publishes its latencies at this interval, its counts with every cell. A copy
-/// takes some microseconds and displaces data from the CPU's caches.
+/// A worker publishes its latencies at this interval, its counts with every cell. A copy takes some
+/// microseconds and displaces data from the CPU's caches. Chosen, not measured: four times a
+/// second.
 pub(crate) const PUBLISH_NS: u64 = 250_000_000;
 
 /// The snapshot that a worker and its supervisor share. The worker never holds the lock while it
@@ -211,7 +212,7 @@ impl WorkerSnapshot {
         let timed_out = errno_name(libc::ETIMEDOUT);
         for request in in_flight {
             let op = so_far.ops.entry(request.kind).or_default();
-            if !worker.late {
+            if !worker.is_late {
                 *op.errors.entry(timed_out.clone()).or_default() += 1;
             }
         }

@@ -1,5 +1,5 @@
-//! The smallest way to measure a device: submit a request, receive its completion with the times of
-//! both. The survey is built on it. Keeps no statistics.
+//! Measures a device in the smallest way: submits a request, and returns its completion with the
+//! times of both. The survey is built on it. Keeps no statistics.
 
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock, WorkerClock};
@@ -58,10 +58,12 @@ impl Completion {
     }
 }
 
-/// After a look at the content of a block, as many nanoseconds pass as it has bytes. A look takes a
-/// tenth of that where all are zero, and ends at the first word with content.
+/// After a look at the content of a block, at least this time passes before the next one, for each
+/// byte. A look takes a tenth of that where all bytes are zero, and ends at the first word with
+/// content: so looks take at most a tenth of the time.
 const LOOK_NS_PER_BYTE: u64 = 1;
 
+/// A request in the queue.
 #[derive(Debug, Clone, Copy)]
 struct RequestSlot {
     request: SampleRequest,
@@ -98,15 +100,17 @@ pub struct Sampler<B, C> {
     free: Vec<u32>,
     /// Slots whose requests the backend has not taken yet.
     unsent: VecDeque<u32>,
+    /// Slots and results of one reap.
     reaped: Vec<(u32, i32)>,
+    /// Completions for [`Self::next_completion`] that were received with an earlier one.
     ready: VecDeque<Completion>,
     /// Makes each written block unique.
     stamp: u64,
     /// Added to a slot's number to get the buffer of its writes.
     write_shift: u32,
-    /// When the request that ended in the last submission ended. After an idle second the
-    /// processor's caches have lost the code up to the next wait, so that reading the clock there
-    /// adds several microseconds.
+    /// The end of a request that was over when its submission returned
+    /// ([`Backend::ends_in_enqueue`]), read there and not at the next wait. After an idle second
+    /// the processor's caches have lost the code in between, which would add several microseconds.
     ended_ns: Option<u64>,
     /// When completions were received last.
     last_ns: u64,

@@ -1,11 +1,12 @@
-//! The start of the measured time, which all workers of a run share: after the warm-up, and not
+//! Decides when the measured time starts, for all workers of a run: after the warm-up, and not
 //! before every request of the first fill of every queue has completed. Until then more requests
 //! start than complete, and the first queue-full would lower the rate and the latency.
 
 use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// A warm-up is extended by a quarter of the measured time at most.
+/// A warm-up is extended by a quarter of the measured time at most. Chosen, not measured, as is the
+/// longest extension.
 const EXTENSION_DIVISOR: u64 = 4;
 /// The least extension that is allowed, however short the measured time is: a disk with 70
 /// operations a second turns a queue of 32 over in 460 ms, and the slices of a short check are
@@ -44,8 +45,9 @@ impl MeasureStart {
         }
     }
 
-    /// A worker's first requests have completed by `now`, the end of one of its cells.
-    pub(crate) fn first_fill_completed(&self, now: u64) {
+    /// Notes that a worker's first requests have completed by `now`, the end of one of its cells.
+    /// To be called once by each worker.
+    pub(crate) fn note_first_fill(&self, now: u64) {
         if self.filling.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.decide(self.planned_ns.max(now + SERIES_INTERVAL_NS));
         }
@@ -85,18 +87,18 @@ mod tests {
     #[test]
     fn measured_time_starts_as_planned_where_queues_turn_over_in_the_warm_up() {
         let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
-        measure_start.first_fill_completed(CELL);
+        measure_start.note_first_fill(CELL);
         assert_eq!(measure_start.start_ns(CELL), None);
-        measure_start.first_fill_completed(2 * CELL);
+        measure_start.note_first_fill(2 * CELL);
         assert_eq!(measure_start.start_ns(2 * CELL), Some(SECOND));
     }
 
     #[test]
     fn measured_time_waits_for_the_slowest_queue() {
         let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
-        measure_start.first_fill_completed(CELL);
+        measure_start.note_first_fill(CELL);
         assert_eq!(measure_start.start_ns(2 * SECOND), None);
-        measure_start.first_fill_completed(2 * SECOND);
+        measure_start.note_first_fill(2 * SECOND);
         assert_eq!(measure_start.start_ns(2 * SECOND), Some(2 * SECOND + CELL));
         assert_eq!(measure_start.start_ns(9 * SECOND), Some(2 * SECOND + CELL));
     }

@@ -1,4 +1,5 @@
-//! CPU time of this process with all its threads, and of the calling thread alone (getrusage(2)).
+//! Reads the CPU time of this process with all its threads, and of the calling thread alone
+//! (getrusage(2)).
 #![allow(unsafe_code)]
 
 use diskproof_model::measurement::CpuTime;

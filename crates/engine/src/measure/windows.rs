@@ -1,5 +1,5 @@
-//! The windows of one worker. All workers end them at the same times, which follow from the start
-//! of the measured time alone, so that their windows add up.
+//! Divides the measured time of a worker into windows, and adds up those of several workers. All
+//! end them at the same times, which follow from the start of the measured time alone.
 
 use crate::io::clock::ProcessorWait;
 use diskproof_model::measurement::PerOp;
@@ -19,6 +19,7 @@ pub(crate) struct WindowTotals {
 pub(crate) struct WindowLog {
     interval_ns: u64,
     windows: Vec<Window>,
+    /// The sums at the end of the last window.
     before: WindowTotals,
 }
 
@@ -32,7 +33,7 @@ impl WindowLog {
         }
     }
 
-    /// End of the current window, after the start of the measured time.
+    /// End of the current window, in nanoseconds after the start of the measured time.
     pub(crate) fn end_ns(&self) -> u64 {
         self.start_ns() + self.interval_ns
     }

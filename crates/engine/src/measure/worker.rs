@@ -1,7 +1,7 @@
-//! The hot loop: take the next steps, submit them, wait, record the completions. One worker, one
-//! thread, one queue. The loop has no allocation, no lock and no system call but the I/O, and reads
-//! the clock once per batch. Every 10 ms the worker ends a cell; only then it checks the stop flag
-//! and publishes its counts.
+//! Runs the hot loop of a worker: takes the next steps, submits them, waits, and records the
+//! completions. One worker has one thread and one queue. The loop has no allocation, no lock and no
+//! system call except for the I/O, and reads the clock once per batch. Every 10 ms the worker ends
+//! a cell; only then it checks the stop flag and publishes its counts.
 
 use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, Extent, WaitMode};
@@ -26,9 +26,11 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// A worker ends after this many consecutive failures.
+/// A worker ends after this many consecutive failures. Chosen, not measured: a target that answers
+/// so often with an error has nothing to measure.
 const FAILURES_MAX: u32 = 1000;
-/// A worker with nothing in flight sleeps for at most this long before it looks up.
+/// A worker with nothing in flight sleeps for at most this long before it checks the stop flag.
+/// Chosen, not measured: a user does not notice the delay.
 const IDLE_NS: u64 = 50_000_000;
 /// A measured time of at least [`LONG_NS`] with fewer operations than this ends with the next
 /// completion: the fraction of an operation that is in flight at the end would be a large error.
@@ -51,7 +53,7 @@ pub(crate) struct WorkerSchedule {
 impl WorkerSchedule {
     /// The schedule of a workload of the group, which may start later and end earlier than the
     /// others.
-    pub(crate) fn of_workload(self, workload: &Workload, group: Group<'_>) -> Self {
+    pub(crate) fn for_workload(self, workload: &Workload, group: Group<'_>) -> Self {
         let delay_ns = workload.shape.starts.delay_ns;
         let end_ns = match group.time_of(workload) {
             Some(time_ns) => self.measure_ns.saturating_add(time_ns),
@@ -114,9 +116,9 @@ pub(crate) struct Worker<B, C> {
     /// Time in flight, before the end of the warm-up, of the requests in flight then.
     warmup_in_flight_ns: u64,
     ending: Option<WorkerEnding>,
-    /// The number of requests in flight when the worker's time was over, while it waits for the
-    /// operation that ends its measured time; `None` otherwise.
-    overtime: Option<usize>,
+    /// The number of requests in flight when the worker's time was over, from then on, where it
+    /// waits for the operation that ends its measured time; `None` otherwise.
+    overtime_in_flight: Option<usize>,
     /// The time for which it had waited for its first completion when the measured time began; 0 if
     /// that came before.
     unanswered_ns: u64,
@@ -193,7 +195,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             zero_blocks: ZeroSample::default(),
             warmup_in_flight_ns: 0,
             ending: None,
-            overtime: None,
+            overtime_in_flight: None,
             unanswered_ns: 0,
             busy_ns: None,
             wait_before_measuring: ProcessorWait::default(),
@@ -286,7 +288,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 .is_none_or(|oldest_ns| oldest_ns > fill_ns)
         {
             self.first_fill = FirstFill::Completed;
-            measure_start.first_fill_completed(now);
+            measure_start.note_first_fill(now);
         }
         if let Some(measure_ns) = measure_start.start_ns(now) {
             self.measure_from(measure_ns);
@@ -325,7 +327,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             } else {
                 now = self.reap_checked(now);
             }
-            if let Some(in_flight) = self.overtime {
+            if let Some(in_flight) = self.overtime_in_flight {
                 self.end_overtime(now, in_flight);
             }
             if self.limits.is_some() {
@@ -461,7 +463,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if self.generator.slots.in_flight() == 0 {
             if self.generator.is_exhausted() {
                 self.end(
-                    match self.overtime {
+                    match self.overtime_in_flight {
                         Some(_) => EndReason::Time,
                         None if self.is_too_slow => EndReason::TooSlow,
                         None => EndReason::Budget,
@@ -569,7 +571,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn end_cell(&mut self, now: u64) {
         self.settle_measure_start(now);
         let limit_reached = self.check_limits(now);
-        let was_measuring = self.counters.measuring;
+        let was_measuring = self.counters.is_measuring;
         let is_stopped = self.stop.load(Ordering::Relaxed);
         let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
         let is_sparse = is_over && limit_reached.is_none() && self.is_sparse();
@@ -577,35 +579,18 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let cell_end_ns = now - u64::from(is_sparse);
         self.counters
             .end_cell(cell_end_ns, &self.published, &mut lock(&self.snapshot));
-        if !was_measuring && self.counters.measuring {
-            if self.restarts_budget {
-                self.generator.restart_budget();
-            }
-            self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
-            self.wait_before_measuring = self.clock.processor_wait();
-            if self.counters.last_ns == 0 {
-                self.unanswered_ns = self.schedule.measure_ns - self.schedule.start_ns;
-            }
+        if !was_measuring && self.counters.is_measuring {
+            self.begin_measuring();
         } else if was_measuring && self.ending.is_none() {
             self.end_windows(now.min(self.schedule.end_ns));
         }
-        let next = if now < self.schedule.measure_ns {
-            (now + SERIES_INTERVAL_NS).min(self.schedule.measure_ns)
-        } else {
-            let cells = (now - self.schedule.measure_ns) / SERIES_INTERVAL_NS + 1;
-            self.schedule.measure_ns + cells * SERIES_INTERVAL_NS
-        };
-        self.cell_end_ns = if self.ending.is_none() {
-            next.min(self.schedule.end_ns.max(now + 1))
-        } else {
-            next
-        };
+        self.cell_end_ns = self.next_cell_end_ns(now);
         if let Some(reason) = limit_reached {
             // Only now: the cell that reached the limit is part of the measured time.
             self.end(reason, now);
-        } else if is_sparse && self.overtime.is_none() {
+        } else if is_sparse && self.overtime_in_flight.is_none() {
             self.generator.end();
-            self.overtime = Some(self.generator.slots.in_flight());
+            self.overtime_in_flight = Some(self.generator.slots.in_flight());
         } else if is_sparse {
             // Waits on: it starts nothing, and only the supervisor can end the wait.
         } else if now >= self.schedule.end_ns {
@@ -616,6 +601,36 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(EndReason::Stopped, now);
         }
         self.publish_snapshot(now);
+    }
+
+    /// Notes the state of the worker at the start of its measured time, for the figures that begin
+    /// there.
+    fn begin_measuring(&mut self) {
+        if self.restarts_budget {
+            self.generator.restart_budget();
+        }
+        self.warmup_in_flight_ns = self.generator.slots.in_flight_ns(self.schedule.measure_ns);
+        self.wait_before_measuring = self.clock.processor_wait();
+        if self.counters.last_ns == 0 {
+            self.unanswered_ns = self.schedule.measure_ns - self.schedule.start_ns;
+        }
+    }
+
+    /// The end of the cell that begins at `now`. Cells end at multiples of their length from the
+    /// start of the measured time on, and none reaches beyond that start or the end of the run.
+    fn next_cell_end_ns(&self, now: u64) -> u64 {
+        let schedule = &self.schedule;
+        let next_ns = if now < schedule.measure_ns {
+            (now + SERIES_INTERVAL_NS).min(schedule.measure_ns)
+        } else {
+            let cells = (now - schedule.measure_ns) / SERIES_INTERVAL_NS + 1;
+            schedule.measure_ns + cells * SERIES_INTERVAL_NS
+        };
+        if self.ending.is_none() {
+            next_ns.min(schedule.end_ns.max(now + 1))
+        } else {
+            next_ns
+        }
     }
 
     /// The limit of the load that the cell which ends at `now` has reached, if any.
@@ -706,8 +721,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let mut snapshot = lock(&self.snapshot);
         snapshot.rolled_ns = now;
         snapshot.so_far.last_ns = self.counters.last_ns;
-        snapshot.so_far.asked = self.counters.asked;
-        if self.counters.measuring {
+        snapshot.so_far.moved = self.counters.moved;
+        if self.counters.is_measuring {
             snapshot.so_far.busy_ns = self
                 .counters
                 .busy_ns()
@@ -719,7 +734,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         {
             return;
         }
-        snapshot.published_ns = self.counters.measuring.then_some(now);
+        snapshot.published_ns = self.counters.is_measuring.then_some(now);
         snapshot.in_flight = self.generator.slots.pending_requests();
         let so_far = &mut snapshot.so_far;
         so_far.zero_blocks = self.zero_blocks;
@@ -727,7 +742,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         so_far.late = self.generator.late();
         so_far.done_before_wait = self.backend.done_before_wait();
         so_far.processor_wait = match self.ending {
-            None if self.counters.measuring => self
+            None if self.counters.is_measuring => self
                 .clock
                 .processor_wait()
                 .since(self.wait_before_measuring),
@@ -736,6 +751,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.counters.publish_to(&mut snapshot);
     }
 
+    /// Looks at the content of the last read, at the failures and at the page cache, after a cell.
     /// Runs after the last batch was reaped, while the freed slots are not in use again. The slot
     /// of the last read may have carried another request since.
     #[cold]
@@ -763,12 +779,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
+    /// Ends the measured time at `at_ns`, unless it has ended; nothing more starts.
     fn end(&mut self, reason: EndReason, at_ns: u64) {
         self.generator.end();
         if self.ending.is_none() {
             let ending = WorkerEnding { reason, at_ns };
             self.ending = Some(ending);
-            if self.counters.measuring {
+            if self.counters.is_measuring {
                 self.wait_while_measuring = self
                     .clock
                     .processor_wait()
@@ -785,7 +802,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Requests in flight, integrated from the end of the warm-up to `at_ns`: all latencies,
     /// without the part before, and with the part of the requests still in flight.
     fn busy_until(&self, at_ns: u64) -> u128 {
-        if !self.counters.measuring {
+        if !self.counters.is_measuring {
             return 0;
         }
         (self.counters.busy_ns() + u128::from(self.generator.slots.in_flight_ns(at_ns)))
@@ -804,7 +821,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         });
         let mut snapshot = lock(&self.snapshot);
         let is_warmup = ending == EndReason::Budget
-            && !self.counters.measuring
+            && !self.counters.is_measuring
             && stop_ns < self.schedule.measure_ns;
         if is_warmup {
             self.counters.keep_warmup(&mut snapshot);
@@ -823,7 +840,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             busy_ns,
             wait: self.wait_while_measuring,
         };
-        let ops = if self.counters.measuring {
+        let ops = if self.counters.is_measuring {
             self.counters.take_window()
         } else {
             Default::default()
@@ -831,13 +848,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let windows = self
             .windows
             .finish(window_end_ns - self.schedule.measure_ns, ops, totals);
-        let (ops, asked) = self.counters.finish(&mut snapshot);
+        let (ops, moved) = self.counters.finish(&mut snapshot);
         let interruptions = std::mem::take(&mut snapshot.so_far.interruptions);
         drop(snapshot);
         WorkerResult {
             steady: self.limits.and_then(|limits| limits.steady()),
             ops,
-            asked,
+            moved,
             stop_ns,
             busy_ns,
             last_ns,
@@ -848,7 +865,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             processor_wait: self.wait_while_measuring,
             interruptions,
             windows,
-            overtime: self.overtime.is_some(),
+            ended_in_overtime: self.overtime_in_flight.is_some(),
             is_warmup,
             read_verdict: self.read_check.map(|check| check.verdict),
             request_log: self.request_log,

@@ -1,4 +1,4 @@
-//! The requests of one target so far, and the measurement that they become.
+//! Collects the requests of a ping to one target, and makes its measurement of them.
 
 use super::pinger::{CommitParts, FailedCall, PingAnswer};
 use crate::io::errno_name;
@@ -13,7 +13,8 @@ use diskproof_model::series::Cell;
 use std::collections::VecDeque;
 
 /// The measurement keeps so many of the newest requests one by one. Its sums contain all of them.
-/// With more, the record of a long ping is larger.
+/// With more, the record of a long ping is larger. Chosen: more than a day at one request per
+/// second.
 const KEPT_MAX: usize = 100_000;
 
 /// The requests of one target so far.

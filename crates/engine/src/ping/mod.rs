@@ -1,6 +1,6 @@
-//! Single requests on open targets, one at a time per target, at a given pace: what is sent, how it
-//! is followed, and the measurement that it becomes. Reports each request when it completes. Built
-//! on the sampler.
+//! Sends single requests to open targets, one at a time per target, at a given pace. Reports each
+//! request when it completes, and makes one measurement of the requests of each target. Built on
+//! the sampler.
 
 mod follow;
 mod log;
@@ -35,7 +35,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 /// Length of the reads that fill the page cache.
 const FILL_BYTES: usize = 1 << 20;
 /// Answers that wait for the supervisor. A pinger with more waits: its pace falls, its latencies
-/// stay right.
+/// stay right. Chosen, not measured: seconds of a ping without pauses on a fast disk would need
+/// more, a ping at a pace never does.
 const ANSWERS_MAX: usize = 4096;
 
 impl Session {
@@ -112,10 +113,10 @@ fn start_pinger(
     let signals = Arc::new(PingSignals::default());
     let own_signals = Arc::clone(&signals);
     // A new scratch file was written past the page cache, which is to answer from the start.
-    let warms =
+    let fills_cache =
         orders.known.cache.used == CachePolicy::Cached && workload.reads() && target.is_scratch();
     let work = move || {
-        if warms {
+        if fills_cache {
             fill_cache(fd.as_fd(), orders.extent, &own_signals);
         }
         let event = match ping_file(orders, fd, &own_signals, &sender) {

@@ -1,5 +1,5 @@
-//! The requests of one target: when each starts, where it goes, what follows it. Runs alike in real
-//! and in virtual time.
+//! Sends the requests of a ping to one target: decides when each starts, where it goes, and what
+//! follows it. Runs alike in real and in virtual time.
 
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, Op, errno_name};
@@ -16,14 +16,16 @@ use diskproof_model::stream::Streams;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A target whose requests fail so often in a row is not asked again.
+/// A target whose requests fail so often in a row gets no further request. Chosen: a path that
+/// fails over loses fewer.
 const FAILURES_MAX: u32 = 100;
-/// A pinger sleeps for at most this long before it looks at its signals.
+/// A pinger sleeps for at most this long before it looks at its signals: a user does not notice the
+/// delay.
 const SLEEP_NS_MAX: u64 = 50_000_000;
 /// A request does not count if its idle time was longer than planned by one part in so many, and
-/// by [`LATE_NS`] besides: it then measures another idle time.
+/// by [`LATE_NS`] besides: it then measures another idle time. Chosen, not measured.
 const LATE_PARTS: u64 = 4;
-/// The delay that even a short idle time may have.
+/// The delay that even a short idle time may have. Chosen: a few time slices of a busy scheduler.
 const LATE_NS: u64 = 10_000_000;
 const NO_ANSWER: &str = "a request was lost";
 
@@ -36,12 +38,12 @@ pub(crate) struct PingSignals {
 }
 
 impl PingSignals {
-    /// A request is about to be sent.
+    /// Sets the time of the request that is about to be sent.
     pub(crate) fn begin(&self, now: u64) {
         self.since_ns.store(now.max(1), Ordering::Relaxed);
     }
 
-    /// The request has ended.
+    /// Clears the time of the request, which has ended.
     pub(crate) fn end(&self) {
         self.since_ns.store(0, Ordering::Relaxed);
     }
@@ -85,7 +87,7 @@ pub(crate) struct PingAnswer {
     pub request: SingleRequest,
     /// When it ended, on the clock.
     pub completed_ns: u64,
-    /// Bytes that it asked for.
+    /// The bytes that it was to move.
     pub bytes: u32,
     /// A look at the content of its block, where it was a read.
     pub zero_blocks: ZeroSample,
@@ -322,7 +324,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         completion.ok_or_else(|| io::Error::other(NO_ANSWER))
     }
 
-    /// What the completions of a step's operations mean together.
+    /// Returns the answer that the completions of a step's operations make together.
     fn answer(
         &mut self,
         step: &Step,

@@ -1,4 +1,5 @@
-//! Combines the results of the workers of one target. Pure: the same in real and in virtual time.
+//! Combines the results of the workers of one target into its measurement. Pure: the same in real
+//! and in virtual time.
 
 use crate::io::errno_name;
 use crate::load::dispatch::Dispatch;
@@ -119,7 +120,7 @@ fn add_results(
         for (kind, op) in part.ops {
             sum.ops.entry(kind).or_default().merge(op, 0);
         }
-        sum.asked += part.asked;
+        sum.asked += part.moved;
         sum.zero_blocks.sampled += part.zero_blocks.sampled;
         sum.zero_blocks.zero += part.zero_blocks.zero;
         if let Some(own_verdict) = part.read_verdict {
@@ -298,7 +299,7 @@ pub(crate) fn measured_schedule(
         }
         *result = WorkerResult {
             ops: errors_alone(&result.ops),
-            asked: result.asked,
+            moved: result.moved,
             stop_ns: schedule.measure_ns,
             last_ns: schedule.measure_ns,
             ending: result.ending,
@@ -371,7 +372,7 @@ fn limit_common_time(
 ) -> CommonTime {
     let stays_whole = results
         .iter()
-        .any(|result| result.ending == EndReason::Budget || result.overtime);
+        .any(|result| result.ending == EndReason::Budget || result.ended_in_overtime);
     match companions_end_ns {
         Some(end_ns) if !stays_whole && (SERIES_INTERVAL_NS..common.ns).contains(&end_ns) => {
             CommonTime::ragged(end_ns)
@@ -682,7 +683,7 @@ mod tests {
         read.latency.record_many(ns, read.count);
         read.errors.insert("EIO".to_owned(), ns / 1000);
         worker.busy_ns = 100 * u128::from(ns);
-        worker.asked.read_bytes = read.bytes;
+        worker.moved.read_bytes = read.bytes;
         worker.windows = vec![Window {
             end_ns: 100 * CELL,
             busy_ns: 100 * ns,

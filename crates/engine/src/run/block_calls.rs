@@ -1,5 +1,5 @@
-//! The system calls that carry out operations without data, such as trims, on a target, and the
-//! check that it accepts them. Changes no content itself.
+//! Picks the system calls that carry out operations without data, such as trims, on a target, and
+//! checks that it accepts them. Changes no content itself.
 
 use crate::io::{BlockCall, SystemCall, call_block, errno_name};
 use crate::load::block_calls::BlockCalls;
@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 
 /// The length of a hole that a filesystem punches to show that it can: a page, the largest block of
 /// all common filesystems.
-const UNIT_BYTES: u64 = 4096;
+const HOLE_BYTES: u64 = 4096;
 
 /// The calls of a workload on a target; `None` where it moves data only.
 pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<BlockCalls> {
@@ -26,7 +26,7 @@ pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<Block
     })
 }
 
-/// The call by which a workload asks the device itself to change blocks; `None` without one.
+/// The call by which a workload lets the device itself change blocks; `None` without one.
 pub(crate) fn device_call(workload: &Workload, target: &OpenTarget) -> Option<BlockCall> {
     let calls = calls_of(workload, target)?;
     for (_, call) in calls.iter() {
@@ -60,9 +60,9 @@ pub(crate) fn checked_calls(
 /// changes nothing; where the filesystem does not have it, the call fails there, too.
 fn why_no_holes(target: &OpenTarget) -> Option<String> {
     let end = target.capacity_bytes().max(target.usable_bytes());
-    let behind = end.next_multiple_of(UNIT_BYTES);
+    let behind = end.next_multiple_of(HOLE_BYTES);
     let fd = target.fd().as_raw_fd();
-    let errno = call_block(fd, BlockCall::PunchHole, behind, UNIT_BYTES);
+    let errno = call_block(fd, BlockCall::PunchHole, behind, HOLE_BYTES);
     if errno == 0 {
         return None;
     }

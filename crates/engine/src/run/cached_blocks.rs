@@ -13,9 +13,10 @@ use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The kernel may hold a page for a moment, and does not drop it then.
+/// The kernel may hold a page for a moment, and does not drop it then. Chosen, not measured.
 const DROP_TRIES: u32 = 3;
-/// The pause before the next try: a reader or a write-back that held a page has let it go.
+/// The pause before the next try. Chosen, not measured: a reader or a write-back that held a page
+/// has let it go by then.
 const DROP_PAUSE: Duration = Duration::from_millis(50);
 
 /// The blocks that a workload has written, in the page cache.

@@ -1,5 +1,5 @@
-//! Short runs of a worker on a backend, outside of any measurement: which I/O engine is faster
-//! here, and the limit of the program itself.
+//! Runs a worker on a backend for a moment, outside of any measurement, to find which I/O engine is
+//! faster here, and the limit of the program itself.
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock, MonotonicClock, WorkerClock};
@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-/// The measured time of a trial.
+/// The measured time of a trial. Chosen, not measured: some hundred reads even of a slow SSD, and
+/// no delay that a user notices.
 const TRIAL_NS: u64 = 10_000_000;
 /// A worker that does fewer operations per second than this is far from its own limit, which is
 /// tens of millions.

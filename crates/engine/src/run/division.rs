@@ -1,5 +1,5 @@
-//! The division of a workload on a target among its threads: the part of the span, the budget and
-//! the pattern of each.
+//! Divides a workload on a target among its threads: gives each its part of the span, its budget
+//! and its pattern.
 
 use crate::io::Extent;
 use crate::load::budget::Budget;

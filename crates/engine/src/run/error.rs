@@ -1,4 +1,5 @@
-//! Why a workload could not run. I/O errors of the target are counted in the measurement instead.
+//! Says why a workload could not run, and what to do. I/O errors of the target are counted in the
+//! measurement instead.
 
 use diskproof_device::{OpenError, OpenTarget};
 use diskproof_model::group::Clash;
@@ -51,14 +52,14 @@ pub enum RunError {
         path: String,
         /// Name of the workload.
         workload: String,
-        /// `block size`, `start of the span` or `stride`.
+        /// `block size`, `alignment of offsets`, `start of the span` or `stride`.
         what: &'static str,
         /// The size or position that does not fit.
         bytes: u64,
         /// The number of bytes of which it must be a multiple.
         unit: u32,
     },
-    /// The command line of a tool asks for direct I/O, without which that tool fails.
+    /// The command line of a tool wants direct I/O, without which that tool fails.
     #[error("{path}: cannot use direct I/O: {why}. Measure it without the option for direct I/O")]
     DirectRefused {
         /// Path of the target.

@@ -1,6 +1,6 @@
-//! The steps after the last worker: the sync after the last write, and the verification of written
-//! blocks, by [`crate::run::read_back`]. A disk may hang here, too: both run in a separate thread,
-//! and the watchdog limits them.
+//! Makes the steps after the last worker: the sync after the last write, and the verification of
+//! written blocks, by [`crate::run::read_back`]. A disk may hang here, too: both run in a separate
+//! thread, and the watchdog limits them.
 
 use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::io::errno_name;

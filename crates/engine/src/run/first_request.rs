@@ -1,5 +1,5 @@
-//! The first requests to a target: small, timed, outside of any measurement. Where they are slow, a
-//! full queue of large blocks would not be answered before the run ends.
+//! Sends the first requests to a target: small, timed, outside of any measurement. Where they are
+//! slow, a full queue of large blocks would not be answered before the run ends.
 
 use crate::io::buffers::{ALIGNMENT_BYTES, Buffers};
 use crate::io::clock::{Clock as _, MonotonicClock};
@@ -18,7 +18,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most that the first request moves.
+/// The most that the first request moves: so little that the rate of even a slow disk hardly counts
+/// beside its delay.
 pub(crate) const FIRST_BYTES: u32 = 64 << 10;
 /// The most that the second one moves, where the first was not slow: a disk of some MB/s answers 64
 /// KiB as fast as a rotating one, and needs many seconds for a queue of large blocks.
@@ -26,9 +27,11 @@ const LARGE_BYTES: u32 = 1 << 20;
 /// A target is slow if its second small request takes longer: a seek, half a turn and a short queue
 /// of others take less, and a disk that slept is awake for it.
 const SLOW_NS: u64 = 50_000_000;
-/// A disk that wakes up for the first request answers it within this time.
+/// A disk that wakes up for the first request answers it within this time. Chosen: disks need five
+/// to ten seconds to spin up.
 const WAKE_UP_NS: u64 = 15_000_000_000;
-/// Requests in flight should be answered within this share of the measured time.
+/// Requests in flight should be answered within this share of the measured time. This share and its
+/// limits are chosen, not measured: the end of a run may be late by so much.
 const DRAIN_SHARE: u64 = 10;
 /// It may take this long, however short the measured time is.
 const DRAIN_NS_MIN: u64 = 1_000_000_000;
@@ -49,7 +52,7 @@ impl EarlyErrors {
         Self(target.take_failed_requests())
     }
 
-    /// Leaves the errors to the next workload on the target.
+    /// Hands the errors to the next workload on the target.
     pub(crate) fn leave_to(self, target: &mut OpenTarget) {
         target.keep_failed_requests(self.0);
     }
@@ -171,8 +174,8 @@ impl SlowTarget {
     }
 
     /// The requests that each worker of a workload keeps in flight on this target; `None` where the
-    /// workload's own depth is right. A workload without a limit of time may take as long as its
-    /// queue does; a layout counts as one with the shortest limit.
+    /// workload's own depth is right. A workload without a limit of time keeps its depth: it may
+    /// take as long as its queue does. A layout without one gets the shortest limit.
     pub(crate) fn drained_depth(self, workload: &Workload) -> Option<u32> {
         let block_ns = self.transfer_ns(u64::from(largest_block(workload)));
         let round_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
@@ -195,7 +198,7 @@ impl SlowTarget {
     }
 }
 
-/// Requests outside of any measurement.
+/// Requests outside of any measurement, to random places of a target.
 struct FirstRequest {
     bytes: u32,
     large_bytes: u32,
@@ -213,7 +216,8 @@ impl FirstRequest {
         let bytes = largest.min(FIRST_BYTES.max(target.alignment_bytes()));
         let mut extent = extent_of(workload.span, target.usable_bytes());
         if extent.length < u64::from(bytes) {
-            // The layout writes this place again.
+            // An empty extent behind the content, where a write goes: the layout writes this place
+            // again.
             extent = Extent::new(
                 target.usable_bytes() / ALIGNMENT_BYTES as u64 * ALIGNMENT_BYTES as u64,
                 0,

@@ -1,4 +1,5 @@
-//! A target that hangs: what its workers have in flight, and the results that they leave.
+//! Notices that a target is silent, and takes from its workers what they have in flight and the
+//! results that they leave.
 
 use crate::load::slots::PendingRequest;
 use crate::lock::lock;
@@ -34,7 +35,7 @@ pub(crate) fn time_out_worker(
         since_ns,
         lasted_ns: now.saturating_sub(since_ns),
         requests: unanswered.len() as u64,
-        late: stuck.late,
+        late: stuck.is_late,
     };
     TimedOutWorker {
         result: snapshot.take_unanswered(&unanswered, stuck),
@@ -43,7 +44,7 @@ pub(crate) fn time_out_worker(
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
-/// wait for the queue ends after 200 ms.
+/// wait for the queue ends after 200 ms. Chosen: a few such waits.
 const WITHIN_CALL_NS: u64 = 1_000_000_000;
 
 /// The time, in nanoseconds, for which the workers of a target, started at `start_ns`, have waited
@@ -84,7 +85,7 @@ pub(crate) fn relative_to_origin(hang: Hang, origin_ns: u64) -> Hang {
 }
 
 /// Combines two hangs of one target: from the earlier start to the later end, with the requests of
-/// both.
+/// both. Late only where both are: an answer in time that is missing ends the workload.
 pub(crate) fn merge_hangs(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };
     let since_ns = one.since_ns.min(other.since_ns);
@@ -182,7 +183,7 @@ mod tests {
                 reason: EndReason::Time,
                 at_ns: 5 * SECOND,
             },
-            late: true,
+            is_late: true,
         };
         let timed_out = time_out_worker(&Mutex::new(snapshot), late, 12 * SECOND);
         let TimedOutWorker { result, hang } = timed_out;
@@ -191,7 +192,7 @@ mod tests {
         assert!(read.count == 1 && read.errors.is_empty(), "{read:?}");
         assert_eq!((hang.lasted_ns, hang.late), (8 * SECOND, true));
         let hung = StuckWorker {
-            late: false,
+            is_late: false,
             ..late
         };
         let result = time_out_worker(&Mutex::default(), hung, 12 * SECOND).result;

@@ -1,6 +1,7 @@
-//! Blocks in memory for workloads that write them in part. The kernel reads such a block from the
-//! disk before it writes to it, unless the block is new or in the page cache. A database and a tool
-//! that has just written its files find theirs in the cache, so a workload that only writes does.
+//! Brings blocks into memory for workloads that write them in part. The kernel reads such a block
+//! from the disk before it writes to it, unless the block is new or in the page cache. A database
+//! and a tool that has just written its files find theirs in the cache, so a workload that only
+//! writes does.
 
 use crate::run::error::RunError;
 use crate::run::first_request::EarlyErrors;
@@ -44,7 +45,7 @@ impl Session {
         }
         let is_read = !target.is_scratch();
         if is_read && workload.drops_cache_first {
-            // It asks for the reads, as fio does with files that exist.
+            // The workload wants the reads, as fio makes them with files that exist.
             return Ok(());
         }
         let mut are_held = false;

@@ -1,4 +1,5 @@
-//! The workloads that write the content of scratch files: blocks, order, and the way to the disk.
+//! Describes the workloads that write the content of scratch files: blocks, order, and the way to
+//! the disk.
 
 use diskproof_device::{OpenTarget, memory_free_bytes};
 use diskproof_model::measurement::Measurement;
@@ -9,12 +10,13 @@ use diskproof_model::plan::{
 use diskproof_model::shape::WriteContent;
 use diskproof_model::stream::Streams;
 
-/// Block size with which a scratch file gets its content.
+/// Block size with which a scratch file gets its content: disks reach their full rate with it.
 pub(crate) const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
 /// Requests in flight while it does. More would make an interruption wait longer for a slow disk;
-/// fewer would leave a fast one idle between two blocks.
+/// fewer would leave a fast one idle between two blocks. Chosen, not measured.
 const LAYOUT_DEPTH: u32 = 8;
-/// Blocks between two syncs, so few that a slow disk never has much to write at once.
+/// Blocks between two syncs, so few that a slow disk never has much to write at once. Chosen, not
+/// measured.
 const WRITES_PER_SYNC: u32 = 8;
 
 /// The content that a scratch file gets: how much, which way, and within which time.

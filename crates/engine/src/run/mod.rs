@@ -1,4 +1,4 @@
-//! One workload or several together, from open targets to measurements.
+//! Runs one workload or several together, from open targets to measurements.
 //!
 //! [`session`] has the order of the steps:
 //! * before the workers: [`prepare`] makes a target ready, by [`layout`] (content), [`in_memory`]

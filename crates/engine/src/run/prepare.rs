@@ -1,4 +1,4 @@
-//! A target made ready for one workload: page cache, alignment, span, I/O engine, write journal.
+//! Makes a target ready for one workload: page cache, alignment, span, I/O engine, write journal.
 //! Writes nothing; a scratch file must have its content before.
 
 use crate::io::Extent;
@@ -32,7 +32,7 @@ pub(crate) struct PreparedTarget {
     pub transaction_span: Option<SplitSpan>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
-    /// What its slices so far have done on the target: it goes on behind them.
+    /// The work of its slices so far on the target: it goes on behind them.
     pub earlier: EarlierSlices,
     /// The seed of the order in which workers that share a map of the blocks take them.
     pub order_seed: u64,
@@ -137,8 +137,8 @@ fn make_room(workload: &Workload, cache: CachePolicy, extent: Extent, target: &O
     }
 }
 
-/// Tells the kernel in which order the workload reads, or what it is to tell it: only a sequential
-/// one gains by read-ahead.
+/// Gives the kernel the advice of the workload, or else the order in which it reads: only a
+/// sequential one gains by read-ahead.
 fn advise(workload: &Workload, target: &mut OpenTarget) {
     match workload.shape.threads.advice {
         Some(AccessAdvice::Normal) => target.advise_normal(),
@@ -248,7 +248,7 @@ fn split_for(
     }
 }
 
-/// Says why no read can tell whether a workload's blocks came back; `None` where it can.
+/// Says why no read can show whether a workload's blocks came back; `None` where it can.
 fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     let block = workload.block_bytes;
     let order = &workload.shape.order;
@@ -363,7 +363,7 @@ pub(crate) fn prove_direct(
     Ok(errors)
 }
 
-/// Treats the page cache as the workload asks, as far as the target allows.
+/// Treats the page cache as the workload wants, as far as the target allows.
 pub(crate) fn set_cache(
     workload: &Workload,
     target: &mut OpenTarget,

@@ -23,11 +23,13 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Adjacent blocks are read together, up to this size.
+/// Adjacent blocks are read together, up to this size: disks reach their full rate with it.
 const READ_BYTES: usize = 1 << 20;
-/// At most this many bad blocks are named; all are counted.
+/// At most this many bad blocks are named; all are counted. Chosen: more than a reader looks
+/// through, and a record stays small.
 const NAMED_MAX: usize = 100;
-/// Cells of the series that the watcher sees; a longer series merges them.
+/// Cells of the series that the watcher sees; a longer series merges them. Chosen: more than a
+/// display has columns.
 const CELLS_MAX: usize = 1024;
 
 /// Shared by the reading thread and the supervisor.
@@ -359,7 +361,8 @@ impl BlockCheck<'_> {
         }
     }
 
-    /// Counts a block that was read. The lock is not held during a read.
+    /// Counts a block that was read: as a block in the first pass only, as damaged once. The lock
+    /// is not held during a read.
     fn count(&mut self, offset: u64, bad: Option<BadBlock>) {
         let mut result = lock(&self.checked.result);
         if !self.is_repeated {
@@ -382,6 +385,7 @@ impl BlockCheck<'_> {
     }
 }
 
+/// Fills `bytes` from this offset of the target, across the ends of its files.
 fn read_all(files: &TargetFiles, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     let mut done = 0;
     while done < bytes.len() {

@@ -1,4 +1,4 @@
-//! Workloads on open targets, from preparation to `Measurement`: page cache, layout, span, I/O
+//! Runs workloads on open targets, from preparation to `Measurement`: page cache, layout, span, I/O
 //! engine, counters, verification. Workloads run one at a time, or several together; then every
 //! figure covers the time in which all of them ran.
 
@@ -56,7 +56,7 @@ pub struct Session {
     pub(crate) order_seed: u64,
     /// The silence after which a target counts as hung.
     pub(crate) stall_timeout: StallTimeout,
-    /// The end of workloads whose target refuses the direct I/O that they ask for.
+    /// The end of workloads whose target refuses the direct I/O that they want.
     pub(crate) refused_direct: RefusedDirect,
 }
 
@@ -129,7 +129,7 @@ impl Session {
     }
 
     /// The run, which fails with [`RunError::DirectRefused`] where a target refuses the direct I/O
-    /// that a workload asks for.
+    /// that a workload wants.
     pub fn failing_without_direct(self) -> Self {
         Self {
             refused_direct: RefusedDirect::Fails,
@@ -150,8 +150,8 @@ impl Session {
         }
     }
 
-    /// A target that does not answer for this long after everything was told to end counts as hung;
-    /// 45 s by default.
+    /// The run, where a target counts as hung that does not answer for this long after the order to
+    /// end; 45 s by default.
     pub fn with_stall_timeout(self, stall_ns: u64) -> Self {
         Self {
             stall_timeout: StallTimeout::from_ns(stall_ns),
@@ -186,8 +186,8 @@ impl Session {
         self.run_after(group, &[], targets, watch)
     }
 
-    /// The same after earlier slices of the workloads, by the place of the target; none without
-    /// any.
+    /// As [`Self::run_together`], after the earlier slices of the workloads on each target, in
+    /// order; empty before the first.
     fn run_after(
         &self,
         group: Group<'_>,
@@ -256,7 +256,7 @@ impl Session {
         }
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         let measurements = self.measure(group, &opens, &assignments, Phase::Measure, watch)?;
-        note_content(&measurements, &prepared, targets);
+        mark_content(&measurements, &prepared, targets);
         Ok(measurements)
     }
 
@@ -401,9 +401,9 @@ impl Session {
         Ok(first.slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
-    /// Fails where the target refused the direct I/O that a workload asks for and the run needs it.
-    /// A memory mapping asks for none, and a filesystem that takes O_DIRECT and uses the page cache
-    /// all the same refuses nothing.
+    /// Fails where the target refused the direct I/O that a workload wants and the run needs it. A
+    /// memory mapping wants none, and a filesystem that takes O_DIRECT and uses the page cache all
+    /// the same refuses nothing.
     fn check_direct(
         &self,
         workload: &Workload,
@@ -562,7 +562,7 @@ impl Session {
         Ok(measurements)
     }
 
-    /// Makes durable what the workloads wrote, where they ask for it, with one sync for each
+    /// Makes durable what the workloads wrote, where they want a final sync, with one sync for each
     /// target. A target that hangs is not synced. Returns an entry for each assignment.
     fn sync_at_end(
         &self,
@@ -602,7 +602,7 @@ impl Session {
         let mut schedules: Vec<WorkerSchedule> = Vec::new();
         let mut ends_ns: Vec<u64> = Vec::new();
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
-            let planned = schedule.of_workload(assignment.workload, workers.group);
+            let planned = schedule.for_workload(assignment.workload, workers.group);
             let measured = measured_schedule(planned, &mut state.results);
             let common = common_time(&state.results, measured.measure_ns);
             ends_ns.push(measured.measure_ns + common.ns);
@@ -705,10 +705,10 @@ fn open_descriptors(
     Ok(descriptors)
 }
 
-/// Notes which parts of scratch files have content now. A trim leaves no content from the start of
+/// Marks which parts of scratch files have content now. A trim leaves no content from the start of
 /// its span on: a workload that needs content there writes it again. `measurements` and `prepared`
 /// hold one entry for each assignment.
-fn note_content(
+fn mark_content(
     measurements: &[Measurement],
     prepared: &[Arc<PreparedTarget>],
     targets: &mut [OpenTarget],
@@ -736,7 +736,7 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
     }
 }
 
-/// True if a sync after the last write belongs to the workload: it asks for one, or its buffered
+/// True if a sync after the last write belongs to the workload: its plan has one, or its buffered
 /// writes would otherwise end in memory.
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd

@@ -1,21 +1,23 @@
-//! The one wait for threads that may hang: for their reports, for a silence that is too long, for
-//! the order to end, and for the deadline after it. Workers, files, pings, surveys, single calls
-//! and primes all wait here; what a report means, and what becomes of a hang, each of them decides.
+//! Waits for threads that may hang: for their reports, for a silence that is too long, for the
+//! order to end, and for the deadline after it. Workers, files, pings, surveys, single calls and
+//! primes all wait here; what a report means, and what becomes of a hang, each of them decides.
 
 use crate::io::clock::ActiveClock;
 use diskproof_model::measurement::Hang;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A target that does not answer for this long after everything was told to end counts as hung.
-/// Longer than the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
+/// A target that does not answer for this long after the order to end counts as hung. Longer than
+/// the kernel's own timeout for SCSI commands (30 s), so that its error arrives first.
 pub const STALL_NS: u64 = 45_000_000_000;
 
 /// Once the user or the end of the announced time has ended a run, it waits at most this long for
-/// what is in flight. What is missing then stays unknown.
+/// what is in flight. What is missing then stays unknown. Chosen, not measured: a user waits as
+/// long as that, and a disk answers unless it hangs or retries.
 pub(crate) const ENDED_NS: u64 = 4_000_000_000;
 
-/// The interval at which a supervisor checks for progress and calls the watcher.
+/// The interval at which a supervisor checks for progress and calls the watcher: a display that
+/// changes twenty times a second looks smooth.
 pub(crate) const CHECK_EVERY: Duration = Duration::from_millis(50);
 
 /// Work without a deadline of its own may be silent this many times longer. A disk that retries a
@@ -25,7 +27,7 @@ const WITHOUT_DEADLINE_FACTOR: u64 = 5;
 
 /// A sync may take many minutes where other programs have much to write back. While the disk
 /// completes requests, the sync may take this many times longer; those requests may belong to
-/// others, and the sync may be lost.
+/// others, and the sync may be lost. Chosen, not measured: a quarter of an hour.
 const ACTIVE_DISK_FACTOR: u64 = 20;
 
 /// The longest time for which a target may show no progress.
@@ -38,7 +40,7 @@ pub(crate) struct StallTimeout {
 }
 
 impl StallTimeout {
-    /// A timeout that counts from the time at which the work was told to end.
+    /// A timeout that counts from the order to end on.
     pub(crate) fn from_ns(ns: u64) -> Self {
         Self { ns, hung_ns: ns }
     }
@@ -66,7 +68,7 @@ impl StallTimeout {
         }
     }
 
-    /// The limit after the work was told to end, in nanoseconds.
+    /// The limit from the order to end on, in nanoseconds.
     pub(crate) fn ns(self) -> u64 {
         self.ns
     }
@@ -95,9 +97,9 @@ impl StallTimeout {
 /// The limits of a supervisor's wait for a target, in nanoseconds; `None` is for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WaitLimits {
-    /// The longest silence of a target that was not told to end.
+    /// The longest silence of a target without an order to end.
     pub silence_ns: Option<u64>,
-    /// The longest silence of a target that was told to end.
+    /// The longest silence of a target that has the order to end.
     pub silence_at_end_ns: Option<u64>,
     /// The longest time from the order to end on, whatever the target still answers.
     pub end_ns: Option<u64>,
@@ -148,7 +150,7 @@ pub(crate) enum Event<R> {
 pub(crate) struct Overdue {
     /// Index of the target.
     pub target: usize,
-    /// When it was told to end; the present time where it was not.
+    /// When it got the order to end; the present time where it has none.
     pub ending_since_ns: u64,
     /// The time since its last progress.
     pub silence_ns: u64,
@@ -167,7 +169,7 @@ pub(crate) struct Supervisor {
     /// A late check comes before the next report, but no two checks come before it: neither keeps
     /// the other waiting.
     has_received: bool,
-    /// When the targets are told to end, at the latest.
+    /// When the targets get the order to end, at the latest.
     deadline_ns: Option<u64>,
     is_cut_short: bool,
 }
@@ -176,7 +178,7 @@ pub(crate) struct Supervisor {
 struct SupervisedTarget {
     /// The time of its last sign of progress.
     heard_ns: u64,
-    /// When it was told to end.
+    /// When it got the order to end.
     ending_since_ns: Option<u64>,
     /// True once its supervisor no longer waits for it.
     is_left: bool,
@@ -269,12 +271,13 @@ impl Supervisor {
         None
     }
 
-    /// The next check comes at this time at the latest.
+    /// Makes the next check come at this time at the latest.
     pub(crate) fn check_at(&mut self, at_ns: u64) {
         self.due_ns = self.due_ns.min(at_ns);
     }
 
-    /// A target has shown progress at this time.
+    /// Notes that a target has shown progress at this time. Like all methods, panics on the index
+    /// of a target that [`Self::new`] does not know.
     pub(crate) fn heard(&mut self, target: usize, at_ns: u64) {
         self.targets[target].heard_ns = at_ns;
     }
@@ -285,25 +288,25 @@ impl Supervisor {
             .saturating_sub(self.targets[target].heard_ns)
     }
 
-    /// A target is told to end now, unless it was before.
+    /// Orders a target to end now, unless it has that order.
     pub(crate) fn end(&mut self, target: usize, now: u64) {
         self.targets[target].ending_since_ns.get_or_insert(now);
     }
 
-    /// Tells all targets to end now.
+    /// Orders all targets to end now.
     pub(crate) fn end_all(&mut self, now: u64) {
         for target in 0..self.targets.len() {
             self.end(target, now);
         }
     }
 
-    /// Tells all targets to end by the first check from this time on.
+    /// Orders all targets to end by the first check from this time on.
     pub(crate) fn end_at(&mut self, deadline_ns: u64) {
         self.deadline_ns = Some(deadline_ns);
     }
 
     /// The run was ended before its plan was: from now on the targets have these limits, also those
-    /// that were told to end long ago. Only the first call counts.
+    /// that got the order to end long ago. Only the first call counts.
     pub(crate) fn cut_short(&mut self, limits: WaitLimits, now: u64) {
         if self.is_cut_short {
             return;
@@ -315,7 +318,7 @@ impl Supervisor {
         }
     }
 
-    /// True if a target was told to end.
+    /// True if a target has the order to end.
     pub(crate) fn is_ending(&self, target: usize) -> bool {
         self.targets[target].ending_since_ns.is_some()
     }

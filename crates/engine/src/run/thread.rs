@@ -1,5 +1,5 @@
-//! The settings that a thread has alone: its file descriptors and their table, its processors, I/O
-//! priority and nice.
+//! Gives the calling thread what it has alone: its file descriptors and their table, its
+//! processors, I/O priority and nice.
 #![allow(unsafe_code)]
 
 use diskproof_model::shape::ThreadScheduling;
@@ -7,7 +7,8 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use std::os::fd::{BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 
-/// The thread's own descriptors of these files. It also gets its own descriptor table: in a shared
+/// The thread's own descriptors of these files, each given once, in their order. The files must
+/// stay open until this has returned. The thread also gets its own descriptor table: in a shared
 /// table each system call counts a reference up and down by locked instructions, which costs a fast
 /// disk 2 % (fdget() in Linux's fs/file.c). So a thread that is stuck keeps the files open, too.
 pub(crate) fn own_descriptors(files: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
@@ -47,7 +48,8 @@ fn close_others(files: &[RawFd]) {
     close_range(first, Some(libc::c_uint::MAX));
 }
 
-/// Closes descriptors of a table of the thread's own.
+/// Closes the descriptors from `first` to `last` of a table of the thread's own; none where `last`
+/// is smaller or absent.
 fn close_range(first: libc::c_uint, last: Option<libc::c_uint>) {
     if let Some(last) = last
         && last >= first

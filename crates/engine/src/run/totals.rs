@@ -1,6 +1,6 @@
-//! Figures that all workloads of a run share: CPU time of the process and counters of the devices,
-//! read before, after, and at the ends of the workers' windows, as far as the supervisor wakes up
-//! in time; what a window used is scaled to its length.
+//! Divides what all workloads of a run share, CPU time of the process and counters of the devices,
+//! among their measurements and windows. It is read before, after, and at the ends of the windows,
+//! as far as the supervisor wakes up in time; what a window used is scaled to its length.
 
 use crate::measure::usage;
 use diskproof_device::{OpenTarget, Snapshot};
@@ -206,26 +206,26 @@ pub(crate) fn count_devices(
         .collect();
     for (target, snapshot) in snapshots.into_iter().enumerate() {
         let sharing = sharing_targets(&disks, target);
-        let mut asked_of_disks = ByteCount::default();
+        let mut disk_request_bytes = ByteCount::default();
         let mut is_confirmable = true;
         for (measurement, asked) in measurements.iter().zip(&asked) {
             if sharing.contains(&measurement.target) {
-                asked_of_disks += *asked;
+                disk_request_bytes += *asked;
                 is_confirmable &= asked.moved_or_trimmed() == 0
                     || has_all_disks(&disks, target, measurement.target);
             }
         }
-        let mut device = snapshot.finish(asked_of_disks);
+        let mut device = snapshot.finish(disk_request_bytes);
         if !is_confirmable {
             device.accounted = None;
             device
                 .unresolved
                 .get_or_insert_with(|| SHARES_SOME_DISKS.to_owned());
         }
-        ask_windows(measurements, target, &sharing, warmup_ns);
+        count_window_requests(measurements, target, &sharing, warmup_ns);
         for measurement in measurements.iter_mut() {
             if measurement.target == target {
-                measurement.asked = asked_of_disks;
+                measurement.asked = disk_request_bytes;
                 measurement.device = device.clone();
             }
         }
@@ -259,7 +259,12 @@ fn sharing_targets(disks: &[BTreeSet<String>], target: usize) -> Vec<usize> {
 /// Gives every window on `target` the bytes that all workloads on the targets that share its disks
 /// requested in its time. No series has those of a warm-up: a window during the warm-up of another
 /// workload loses its counters of the disks, which could not be compared with anything.
-fn ask_windows(measurements: &mut [Measurement], target: usize, sharing: &[usize], warmup_ns: u64) {
+fn count_window_requests(
+    measurements: &mut [Measurement],
+    target: usize,
+    sharing: &[usize],
+    warmup_ns: u64,
+) {
     for index in 0..measurements.len() {
         if measurements[index].target != target {
             continue;
@@ -359,7 +364,7 @@ mod tests {
             measured(SECOND, &[1, 2, 4, 8]),
             measured(3 * SECOND, &[100, 200, 400]),
         ];
-        ask_windows(&mut both, 0, &[0], 0);
+        count_window_requests(&mut both, 0, &[0], 0);
         assert_eq!(asked(&both[0]), [1, 2, 104, 208]);
         assert_eq!(asked(&both[1]), [104, 208, 400]);
         assert!(both[0].windows.iter().all(|window| window.disks.is_some()));
@@ -371,7 +376,7 @@ mod tests {
             measured(SECOND, &[1, 2, 4, 8]),
             measured(4 * SECOND, &[100, 200]),
         ];
-        ask_windows(&mut both, 0, &[0], SECOND);
+        count_window_requests(&mut both, 0, &[0], SECOND);
         let has_disks = |measurement: &Measurement| -> Vec<bool> {
             let windows = measurement.windows.iter();
             windows.map(|window| window.disks.is_some()).collect()

@@ -1,5 +1,5 @@
-//! Calls that may never return. A disk that hangs holds a thread in the kernel for good: the call
-//! runs in a separate thread, and the caller stops waiting at a deadline.
+//! Makes calls that may never return. A disk that hangs holds a thread in the kernel for good: the
+//! call runs in a separate thread, and the caller stops waiting at a deadline.
 
 use crate::io::clock::ActiveClock;
 use crate::io::interruptions::read_clock;
@@ -152,7 +152,7 @@ fn limits_of_call(stall: Duration) -> WaitLimits {
     }
 }
 
-/// Starts a thread that nobody joins.
+/// Starts a thread that is not joined.
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     thread.spawn(work).map(drop)
@@ -224,7 +224,7 @@ impl Heartbeat {
 /// second.
 const QUIET: Duration = Duration::from_secs(1);
 /// A process that uses this share of a processor is working, such as filling buffers, and does not
-/// wait for a disk.
+/// wait for a disk. Chosen, not measured.
 const BUSY_SHARE: f64 = 0.2;
 
 /// Signs of life of a whole run: its heartbeat, what the disks complete, and the processor time

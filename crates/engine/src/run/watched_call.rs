@@ -1,5 +1,5 @@
-//! A call on one target outside of its workers, such as a sync or a read-back. The watcher sees its
-//! progress, and can end the wait for it.
+//! Makes a call on one target outside of its workers, such as a sync or a read-back. The watcher
+//! sees its progress, and can end the wait for it.
 
 use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::{CHECK_EVERY, StallTimeout};

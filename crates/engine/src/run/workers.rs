@@ -1,4 +1,4 @@
-//! The threads of one workload, or of several that run together, and their common start. Module
+//! Starts the threads of one workload, or of several that run together, at one time. Module
 //! `division` divides the work among them, and `follow` waits until the last one has ended.
 
 mod follow;
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 /// The time from the decision to start to the common start: long enough for every thread to wake
-/// up.
+/// up. Chosen, not measured; a thread that wakes up later starts later.
 const LEAD_NS: u64 = 300_000;
 
 /// The start of all workers of a run.
@@ -307,7 +307,7 @@ impl<'a> WorkerGroup<'a> {
 
     /// Waits for every thread of an assignment, also where one has failed: until then they use
     /// descriptors that belong to the caller. Gigabytes of buffers take seconds, which the watcher
-    /// is told: its target has no request yet.
+    /// sees as a phase of its own: the target has no request yet.
     fn await_ready(&mut self, assignment: usize, watch: &mut dyn Watch) -> Result<(), RunError> {
         let mut outcome = Ok(());
         let begun = Instant::now();
@@ -383,7 +383,7 @@ impl<'a> WorkerGroup<'a> {
             let workload = self.assignments[handle.assignment].workload;
             // A worker that has ended has reported why.
             let _ = sender.send(WorkerStart {
-                schedule: schedule.of_workload(workload, self.group),
+                schedule: schedule.for_workload(workload, self.group),
                 measure_start: self.measure_start.clone(),
                 began_ns: Arc::clone(&self.began_ns),
             });

@@ -1,5 +1,5 @@
-//! Access time by seek distance: one small request after the other, in patterns that send the heads
-//! far or near.
+//! Measures access times by seek distance: one small request after the other, in patterns that send
+//! the heads far or near.
 
 use super::queue::{BlockCompletion, RequestQueue, block_at};
 use super::target::SurveyTarget;
@@ -21,17 +21,18 @@ const TRIES: usize = 16;
 /// read every neighbourhood, and then no offset would be free.
 const NEIGHBOURHOODS_MIN: u64 = 16_384;
 /// Tenths of the time for the random accesses, which decide the access time that is reported. Each
-/// of the four other patterns gets one tenth.
+/// of the four other patterns gets one tenth. Chosen, not measured.
 const RANDOM_TENTHS: u64 = 6;
 /// Random offsets around a fixed one spread over at most this fraction of the span, so that the
-/// distance between two fixed offsets stays what the pattern says.
+/// distance between two fixed offsets stays what the pattern says. Chosen: within 3 %.
 const SPREAD_PARTS: u64 = 64;
 /// The stream of random numbers for the accesses: any number that no other user of the seed takes.
 const ACCESS_STREAM: u64 = 0x00AC_CE55;
 /// A track of today's disks holds about 0.5 to 2 MiB. A step of one to four times this size leads
 /// to a neighbouring track, at any angle.
 const TRACK_BYTES: u64 = 1 << 20;
-/// Largest distance of random offsets around a fixed one, so that the platter stands at any angle.
+/// Largest distance of random offsets around a fixed one: several tracks ([`TRACK_BYTES`]), so that
+/// the platter stands at any angle.
 const SPREAD_BYTES: u64 = 16 << 20;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {

@@ -1,4 +1,5 @@
-//! Transfer rate by position: how large the samples are, where they lie, and each one's rate.
+//! Measures the transfer rate by position: decides how large the samples are and where they lie,
+//! and takes each one's rate.
 //!
 //! Each sample is the end of a stream; see [`super::sample`].
 
@@ -21,9 +22,10 @@ use std::io;
 /// would make the untimed part long; shorter ones could reach an IOPS limit (the smallest cloud
 /// volumes allow 300 a second).
 const IN_FLIGHT_S: f64 = 0.032;
-/// The least in flight at once, in bytes: eight requests of 64 KiB.
+/// The least in flight at once, in bytes: eight requests of 64 KiB. Smaller ones would show how
+/// many requests a disk answers.
 const IN_FLIGHT_MIN: u64 = 512 << 10;
-/// The most in flight at once, in bytes: eight requests of 1 MiB.
+/// The most in flight at once, in bytes: eight requests of the largest size.
 const IN_FLIGHT_MAX: u64 = 8 << 20;
 /// Time of a sample where the disk is large enough. At 7200 rpm that is 24 turns; a wake-up that
 /// comes 1 ms late makes half a percent.
@@ -37,24 +39,27 @@ const WRITE_SAMPLE_S: f64 = 0.8;
 /// it.
 const SAMPLE_BATCHES_MIN: u64 = 4;
 /// So many points show the shape of a curve: a small span has room for as many, if they are wanted.
+/// Chosen, not measured.
 const SHAPE_POINTS: u32 = 12;
-/// At most this part of the span is transferred, unless the smallest samples need more.
+/// At most this part of the span is transferred, unless the smallest samples need more. Chosen: a
+/// survey stays short, and a written one wears an SSD little.
 const SPAN_PARTS: u64 = 50;
-/// The rate, in bytes per second, that is assumed where the trial failed altogether.
+/// The rate, in bytes per second, that is assumed where the trial failed altogether: about that of
+/// a rotating disk.
 const RATE_UNKNOWN: f64 = 100e6;
 /// The time to reach a sample, in seconds: a seek and half a turn.
 const ACCESS_S: f64 = 0.02;
 /// The slowest part of a rotating disk takes up to twice the time of the fastest; the trial
-/// measures a rate in between.
+/// measures a rate in between. About the square root of 2.
 const SLOWER_ELSEWHERE: f64 = 1.4;
-/// A curve has at least so many points, whatever the time allows.
+/// A curve has at least so many points, whatever the time allows. Chosen: fewer show no shape.
 const POINTS_MIN: u64 = 8;
 /// The trial ends at each of its two places after this long. A longer trial takes time from the
 /// curve; in a shorter one, a rotation or a late wake-up weighs more.
 const TRIAL_NS: u64 = 50_000_000;
 /// The trial also ends at a place after so many bytes, which a fast disk reaches before the time.
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
-/// The first request: small, and alone.
+/// The first request: small, since even a slow disk answers it soon, and alone.
 const FIRST_BYTES: u64 = 64 << 10;
 /// Where the first request goes that failed in the middle, in eighths of the span.
 const FIRST_ELSEWHERE: [u64; 2] = [2, 6];
@@ -62,10 +67,12 @@ const FIRST_ELSEWHERE: [u64; 2] = [2, 6];
 /// trial: a seek and half a turn take less, and so do the slowest cloud volumes.
 const SLOW_NS: u64 = 100_000_000;
 /// The longest that all requests of the trial may take at the rate of the first one, in seconds.
+/// Chosen, not measured.
 const TRIAL_S_MAX: f64 = 2.0;
-/// A slower target has fewer bytes in flight than [`IN_FLIGHT_MIN`].
+/// A target below this rate, in bytes per second, may have fewer bytes in flight than
+/// [`IN_FLIGHT_MIN`], which takes a sixteenth of a second at this rate.
 const SLOW_RATE: f64 = 8e6;
-/// A slow target that has no time for this many points gets none.
+/// A slow target that has no time for this many points gets none: fewer are no curve.
 const SLOW_POINTS_MIN: f64 = 3.0;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
@@ -85,7 +92,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             sizing,
             rate,
             places,
-            washed_bytes: 0,
+            elsewhere_bytes: 0,
         };
         self.resample(&mut measured, plan.time_ns)?;
         Ok(Some(measured))
@@ -99,7 +106,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let mut first = self.request_alone(offset, FIRST_BYTES)?;
         // The time of a request that failed is no rate.
         for eighths in FIRST_ELSEWHERE {
-            if !first.failed || self.log.is_stopped() {
+            if !first.has_failed || self.log.is_stopped() {
                 break;
             }
             offset = self.target.aligned(start + length / 8 * eighths);
@@ -135,7 +142,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(AloneRequest {
             bytes,
             latency_ns: completion.latency_ns.max(1),
-            failed: completion.errno != 0,
+            has_failed: completion.errno != 0,
         })
     }
 
@@ -257,7 +264,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
 struct AloneRequest {
     bytes: u64,
     latency_ns: u64,
-    failed: bool,
+    has_failed: bool,
 }
 
 /// A place where the trial measures the rate. Each field that changes is shared by what makes the
@@ -353,6 +360,7 @@ impl WholeRequests<'_> {
     }
 }
 
+/// The largest offset that is not larger and a multiple of [`UNIT_BYTES`].
 fn align(bytes: u64) -> u64 {
     bytes / UNIT_BYTES * UNIT_BYTES
 }
@@ -436,16 +444,16 @@ fn slow_seconds(bytes: u64, rate: f64) -> f64 {
     bytes as f64 / rate * SLOWER_ELSEWHERE
 }
 
-/// Chooses a sizing with samples instead of `whole`. Their size is `asked`, where that is set, but
-/// at least [`SAMPLE_BATCHES_MIN`] times what is in flight.
-/// Returns `whole` where the samples would cover the span and time allows a whole pass, and `None`
-/// where a slow target has no time for a few points.
+/// Chooses a sizing with samples instead of `whole`. Their size is `fixed_bytes`, where the plan
+/// sets one, but at least [`SAMPLE_BATCHES_MIN`] times what is in flight. Returns `whole` where the
+/// samples would cover the span and time allows a whole pass, and `None` where a slow target has no
+/// time for a few points.
 fn choose_sample_sizing(
     plan: &CurvePlan,
     target: &SurveyTarget,
     rate: f64,
     whole: CurveSizing,
-    asked: Option<u64>,
+    fixed_bytes: Option<u64>,
 ) -> Option<CurveSizing> {
     let span = target.extent.length;
     let in_flight = whole.lead_bytes;
@@ -455,7 +463,8 @@ fn choose_sample_sizing(
         Some(time_ns) => time_ns as f64 / 1e9,
         None => f64::INFINITY,
     };
-    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(0).max(sample_min), rate);
+    let least_bytes = untimed_bytes + fixed_bytes.unwrap_or(0).max(sample_min);
+    let cost_s = ACCESS_S + slow_seconds(least_bytes, rate);
     if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
         return None;
     }
@@ -463,7 +472,7 @@ fn choose_sample_sizing(
     let points = wanted
         .min((time_s / cost_s) as u64)
         .max(wanted.min(POINTS_MIN));
-    let sample_bytes = match asked {
+    let sample_bytes = match fixed_bytes {
         Some(bytes) => {
             let request_bytes = u64::from(whole.request_bytes);
             bytes.max(sample_min) / request_bytes * request_bytes

@@ -1,4 +1,4 @@
-//! The results of a survey so far, shared by the thread that surveys and the one that watches:
+//! Keeps the results of a survey so far, for the thread that surveys and the one that watches:
 //! nothing is lost when the user or the disk ends it.
 
 use super::scan_log::ScanLog;

@@ -1,5 +1,5 @@
-//! The survey of a target: transfer rate by position, burst rate, access times, every block.
-//! Prepared here, measured by one separate thread, watched by the caller's.
+//! Surveys a target: transfer rate by position, burst rate, access times, every block. Prepares it
+//! here, measures in one separate thread, and watches in the caller's.
 
 mod access;
 mod burst;
@@ -226,7 +226,7 @@ impl SurveySelection<'_> {
 /// A target that is ready to be surveyed.
 struct PreparedSurvey {
     surveyed: SurveyTarget,
-    /// Bytes that were never written of what is read, where the filesystem tells.
+    /// Bytes that were never written of what is read; `None` where that is unknown.
     unwritten_bytes: Option<u64>,
     cache: CacheUse,
     /// Errors of the disk on the requests before the survey.
@@ -235,7 +235,7 @@ struct PreparedSurvey {
 
 /// Errors and the progress display show this name: a survey has no workload of its own.
 const SURVEY: &str = "curve";
-/// A span needs room for a few requests.
+/// A span needs room for a few requests. Chosen, not measured.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 
 /// The I/O engines of a survey.
@@ -384,11 +384,12 @@ struct SurveyProgress {
     target: usize,
     /// When the last request completed.
     answered_ns: u64,
-    /// Over the time of the survey, in cells of at least the watcher's interval.
+    /// The progress since `start_ns`, in cells of [`PROGRESS_CELL_NS`].
     series: TimeSeries,
 }
 
-/// Length of a cell of the series that the watcher sees.
+/// Length of a cell of the series that the watcher sees. Chosen: a display shows four of them a
+/// second.
 const PROGRESS_CELL_NS: u64 = 250_000_000;
 /// The series begins anew after so many cells: a minute.
 const PROGRESS_CELLS_MAX: usize = 240;
@@ -530,7 +531,7 @@ impl SurveyWorker {
         Ok(())
     }
 
-    /// Tells the kernel how buffered reads go on; they work without that.
+    /// Gives the kernel advice on how buffered reads go on; they work without that.
     fn advise(&self, advice: Advice) {
         let _ = fadvise(&self.fd, 0, None, advice);
     }

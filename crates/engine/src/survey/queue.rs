@@ -1,5 +1,5 @@
-//! Blocks of a target moved in order through a [`Sampler`], each with the part of the time that was
-//! its own. Curve, burst, access times and scan are built on it.
+//! Moves blocks of a target in order through a [`Sampler`], and gives each the part of the time
+//! that was its own. Curve, burst, access times and scan are built on it.
 
 use super::log::SurveyLog;
 use super::target::SurveyTarget;
@@ -50,8 +50,8 @@ impl BlockCompletion {
         }
     }
 
-    /// Notes where a stream paused: several requests were in flight, and none completed.
-    fn note_pause(&self, stalls: &mut Vec<Hang>) {
+    /// Adds the pause of a stream to the list: several requests were in flight, and none completed.
+    fn add_pause_to(&self, stalls: &mut Vec<Hang>) {
         let has_room = stalls.len() < STALLS_MAX;
         let submitted_ns = self.at_ns.saturating_sub(self.latency_ns);
         match stalls.last_mut() {
@@ -75,7 +75,7 @@ impl BlockCompletion {
 /// A stream without a completion for so long has paused. Its requests in flight, at most 8 MiB,
 /// take about a sixteenth of this on a rotating disk of 270 MB/s.
 const STALL_NS_MIN: u64 = 500_000_000;
-/// At most so many pauses are kept; later ones are ignored.
+/// At most so many pauses are kept; later ones are ignored. Chosen: a record stays small.
 const STALLS_MAX: usize = 100;
 
 /// Keeps reads, or writes, of a target in flight, and gives each its part of the time.
@@ -105,7 +105,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         }
     }
 
-    /// A step is over: logs its interruptions, its wait for processors and the content that it saw.
+    /// Ends a step: logs its interruptions, its wait for processors and the content that it saw.
     pub(crate) fn conclude_step(&mut self) {
         let mut results = self.log.results();
         results.starved_ns = self.sampler.starved_ns();
@@ -134,7 +134,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         self.run_unwatched(next, |completion| {
             let is_good = completion.errno == 0 && !completion.interrupted;
             if is_good && completion.latency_ns >= STALL_NS_MIN {
-                completion.note_pause(&mut log.results().stalls);
+                completion.add_pause_to(&mut log.results().stalls);
             }
             on_completion(completion);
         })
@@ -323,12 +323,12 @@ mod tests {
     #[test]
     fn requests_that_waited_through_one_pause_are_one_stall() {
         let mut stalls = Vec::new();
-        completion(1000, 499, 499).note_pause(&mut stalls);
+        completion(1000, 499, 499).add_pause_to(&mut stalls);
         assert_eq!(stalls, []);
         // Two that waited together, and one that was submitted when the first of them completed.
-        completion(2000, 610, 600).note_pause(&mut stalls);
-        completion(2000, 605, 600).note_pause(&mut stalls);
-        completion(2510, 510, 510).note_pause(&mut stalls);
+        completion(2000, 610, 600).add_pause_to(&mut stalls);
+        completion(2000, 605, 600).add_pause_to(&mut stalls);
+        completion(2510, 510, 510).add_pause_to(&mut stalls);
         let stall = Hang {
             since_ns: 1_400_000_000,
             lasted_ns: 600_000_000,
@@ -336,7 +336,7 @@ mod tests {
             late: false,
         };
         assert_eq!(stalls, [stall]);
-        completion(9000, 700, 700).note_pause(&mut stalls);
+        completion(9000, 700, 700).add_pause_to(&mut stalls);
         assert_eq!(stalls.len(), 2);
     }
 }

@@ -26,38 +26,41 @@ pub type ChoosePoints = fn(&[CurvePoint]) -> Vec<usize>;
 const NEIGHBOURS: usize = 3;
 /// A shorter curve has no outliers: its points have too few neighbours to compare with.
 const POINTS_MIN: usize = 5;
-/// A smaller deviation does not matter; as a logarithm, about 2 %.
+/// A smaller deviation does not matter; as a logarithm, about 2 %. Chosen, not measured.
 const DISTANCE_MIN: f64 = 0.02;
-/// Nor does a deviation of less than this many times the usual scatter of the points.
+/// Nor does a deviation of less than this many times the usual scatter of the points. Chosen: of
+/// normally distributed points one in 16 000 is read again for nothing.
 const SCATTERS: f64 = 4.0;
 /// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on
 /// the surface).
 const NORMAL_QUARTILE: f64 = 0.934;
 /// At most this part of the points is read again, but at least [`PLACES_MIN`]: where more stand
-/// out, they are the surface.
+/// out, they are the surface. Chosen, not measured.
 const SHARE_MAX: f64 = 0.2;
-/// Points that may be read again on any curve.
+/// Points that may be read again on any curve, however short. Chosen, not measured.
 const PLACES_MIN: usize = 4;
 /// Readings after the first one: three have a median.
 const ROUNDS: usize = 2;
 /// Reading elsewhere for this long displaces a sample from the disk's cache: caches grew with the
 /// rates.
 const AWAY_S: f64 = 1.0;
-/// The least and the most that is read elsewhere, whatever the rate.
+/// The least and the most that is read elsewhere, whatever the rate: the caches of rotating disks.
 const AWAY_BYTES: std::ops::RangeInclusive<u64> = 64 << 20..=512 << 20;
-/// A span smaller than this many times that amount may fit into the cache.
-const ROOM: u64 = 4;
+/// A span smaller than this many times that amount may fit into the cache. Chosen, not measured.
+const AWAY_TIMES_MIN: u64 = 4;
 /// Longest sample that is read again, by the rate of the disk: in a longer one a pause does not
 /// matter. The measured time would not do, because a pause makes it long.
 const BUSY_NS_MAX: f64 = 2e9;
+// The limits of time are chosen, not measured: what a user does not mind beside the survey.
 /// The second readings take at most this long.
 const SECOND_NS: u64 = 8_000_000_000;
 /// In a survey of limited time they take at most one part in so many of the time of the curve.
 const SECOND_PARTS: u64 = 6;
-/// Reading again takes at most one part in so many of the time of the curve,
-const TIME_PARTS: u64 = 3;
-/// or this long, if that is more.
-const TIME_NS: u64 = 5_000_000_000;
+/// In a survey without a limit of time, reading outliers again takes at most one part in so many of
+/// the time that the curve took, or [`OUTLIER_NS`], if that is more.
+const OUTLIER_PARTS: u64 = 3;
+/// See [`OUTLIER_PARTS`].
+const OUTLIER_NS: u64 = 5_000_000_000;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Reads again what stands out, and corrects the points in the log.
@@ -71,7 +74,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         }
         let start_ns = self.log.results().curve_start.ns;
         let taken_ns = self.sampler.now() - start_ns;
-        let end_ns = start_ns + time_ns.unwrap_or(taken_ns + (taken_ns / TIME_PARTS).max(TIME_NS));
+        let with_outliers_ns = taken_ns + (taken_ns / OUTLIER_PARTS).max(OUTLIER_NS);
+        let end_ns = start_ns + time_ns.unwrap_or(with_outliers_ns);
         let places_max =
             ((SHARE_MAX * measured.places.len() as f64).ceil() as usize).max(PLACES_MIN);
         // All readings of the points that were read again.
@@ -123,7 +127,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let end_ns = self.sampler.now() + limit_ns;
         // From the end: the requests behind a sample reach into the next place of a whole pass.
         points.sort_unstable_by(|a, b| b.cmp(a));
-        measured.washed_bytes = 0;
+        measured.elsewhere_bytes = 0;
         let count = points.len();
         for (done, index) in points.into_iter().enumerate() {
             match self.read_again(measured, index, end_ns)? {
@@ -160,8 +164,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         if self.sampler.now() + cost_ns as u64 > end_ns {
             return Ok(None);
         }
-        measured.washed_bytes =
-            self.read_elsewhere(place.extent.start, measured.washed_bytes, missing_bytes)?;
+        measured.elsewhere_bytes =
+            self.read_elsewhere(place.extent.start, measured.elsewhere_bytes, missing_bytes)?;
         let sample = self.sample(measured.sizing, place.extent)?;
         if matches!(sample, Sample::Done(_)) {
             measured.places[index].moved_bytes = log.bytes();
@@ -169,12 +173,12 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(Some(sample))
     }
 
-    /// Reads `missing_bytes` elsewhere, untimed, behind the `washed_bytes` that were read there
+    /// Reads `missing_bytes` elsewhere, untimed, behind the `elsewhere_bytes` that were read there
     /// before; returns the total.
     fn read_elsewhere(
         &mut self,
         from: u64,
-        washed_bytes: u64,
+        elsewhere_bytes: u64,
         missing_bytes: u64,
     ) -> io::Result<u64> {
         let log = self.log;
@@ -184,7 +188,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         // Half the span further on, around its end.
         let opposite = (from - start + length / 2) % length;
         let mut left_bytes = missing_bytes;
-        let mut total_bytes = washed_bytes;
+        let mut total_bytes = elsewhere_bytes;
         self.run_unwatched(
             || {
                 if left_bytes == 0 || log.is_stopped() {
@@ -214,7 +218,7 @@ fn away_bytes(target: &SurveyTarget, rate: f64) -> u64 {
 
 /// True if a target of about this rate is so large that its cache does not serve second readings.
 fn has_room(target: &SurveyTarget, rate: f64) -> bool {
-    target.extent.length >= ROOM * away_bytes(target, rate)
+    target.extent.length >= AWAY_TIMES_MIN * away_bytes(target, rate)
 }
 
 /// The median of all readings of a point; of two the slower.
@@ -276,7 +280,7 @@ struct Outlier {
     deviation: f64,
 }
 
-/// A quartile of some values.
+/// The quartile with this number, 1 to 3, of some values; 0 without any.
 fn quartile(values: &[f64], number: usize) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

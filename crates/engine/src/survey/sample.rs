@@ -1,9 +1,9 @@
-//! One sample of the curve. Each sample is the end of a stream: some requests before it bring the
-//! heads there and fill the queue, untimed. From then on the time between two completions belongs
-//! to the later one, so that the rate contains neither the seek nor the filling of the queue.
-//! Untimed requests behind it keep the queue full until its last request has completed: a disk or a
-//! link that works on all requests in flight at once has half of the last ones done when the queue
-//! begins to drain, which makes the end of a stream too fast.
+//! Takes one sample of the curve. Each sample is the end of a stream: some requests before it bring
+//! the heads there and fill the queue, untimed. From then on the time between two completions
+//! belongs to the later one, so that the rate contains neither the seek nor the filling of the
+//! queue. Untimed requests behind it keep the queue full until its last request has completed: a
+//! disk or a link that works on all requests in flight at once has half of the last ones done when
+//! the queue begins to drain, which makes the end of a stream too fast.
 
 use super::queue::{BlockCompletion, FlushCompletion, RequestQueue, add_flush, block_at};
 use crate::io::clock::Clock;
@@ -56,7 +56,7 @@ pub(crate) struct MeasuredCurve {
     /// The places of the points in the log.
     pub places: Vec<SamplePlace>,
     /// Bytes read elsewhere between readings of a place, so that the disk's cache loses it.
-    pub washed_bytes: u64,
+    pub elsewhere_bytes: u64,
 }
 
 /// The timed requests at a point so far.
@@ -110,7 +110,8 @@ impl PartTimes {
     }
 }
 
-/// A sample of fewer parts has no standard error: their spread would be meaningless.
+/// A sample of fewer parts has no standard error: their spread would be meaningless. Chosen, not
+/// measured.
 const PARTS_MIN: u32 = 4;
 
 /// A standard error has six decimal places: they are plenty, and a record holds many points.
@@ -125,7 +126,8 @@ impl SampleSum {
         }
     }
 
-    /// A failed request counts in neither bytes nor time: a disk may retry for seconds.
+    /// Adds a timed request. A failed one counts in neither bytes nor time: a disk may retry for
+    /// seconds.
     pub(crate) fn add(&mut self, completion: &BlockCompletion) {
         self.interrupted |= completion.interrupted;
         let so_far = &mut self.so_far;

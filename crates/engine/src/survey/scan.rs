@@ -17,18 +17,19 @@ const NARROW_BYTES: u64 = 64 << 10;
 /// The kernel and the drive have tried several times before a read fails; a sector that fails twice
 /// is unreadable.
 const SECTOR_TRIES: u32 = 2;
-/// Longest time to narrow one block down; the rest then counts as unreadable as a whole.
+/// Longest time to narrow one block down; the rest then counts as unreadable as a whole. Chosen,
+/// not measured: a handful of reads that a disk retries for ten seconds each.
 const NARROW_NS_MAX: u64 = 60_000_000_000;
 /// After this many entirely unreadable blocks in a row the failure is not a matter of sectors: the
-/// scan ends and reports where.
+/// scan ends and reports where. Chosen, not measured.
 const UNREADABLE_IN_ROW_MAX: u32 = 256;
 /// The disk's cache may hold what it has just read: slow blocks are read again once the scan is
-/// this far away.
+/// this far away. Chosen: what a rotating disk may keep of one stream.
 const AWAY_BYTES: u64 = 64 << 20;
 /// Blocks that show what the whole device does at present: enough for a median.
 const ELSEWHERE_BLOCKS: u64 = 9;
 /// Slow blocks are read again at the latest once the scan is this far away, so that an interrupted
-/// scan has little to repeat.
+/// scan has little to repeat. Chosen: a few seconds of a rotating disk.
 const LATEST_BYTES: u64 = 512 << 20;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
@@ -53,6 +54,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     }
 }
 
+/// A scan under way.
 struct Scanner<'a, 'l, B, C> {
     queue: &'a mut RequestQueue<'l, B, C>,
     detector: SlowBlockDetector,
@@ -127,7 +129,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         let completion = self.read_uninterrupted(request)?;
         if completion.errno == 0 {
             self.unreadable_in_row = 0;
-            self.log(|log| log.read(offset, completion.latency_ns));
+            self.log(|log| log.add_read(offset, completion.latency_ns));
             // The last block may be shorter, and is then not comparable with the others.
             let latency_ns = completion.latency_ns;
             let slow = self.detector.add(SlowCandidate {
@@ -154,7 +156,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         } else {
             0
         };
-        self.log(|log| log.failed(offset, ranges));
+        self.log(|log| log.add_failed(offset, ranges));
         Ok(true)
     }
 
@@ -187,14 +189,14 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     ) -> io::Result<Option<Vec<UnreadableRange>>> {
         let end_ns = self.queue.sampler.now() + NARROW_NS_MAX;
         let mut bad = Vec::new();
-        for part in parts(block.offset, u64::from(block.len), NARROW_BYTES) {
+        for part in requests_for(block.offset, u64::from(block.len), NARROW_BYTES) {
             let Some(part_errno) = self.try_reading(part, 1, end_ns, errno)? else {
                 return Ok(None);
             };
             if part_errno == 0 {
                 continue;
             }
-            for sector in parts(
+            for sector in requests_for(
                 part.offset,
                 u64::from(part.len),
                 self.queue.target.sector_bytes,
@@ -284,7 +286,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         let opposite = (offset - start + length / 2) % length;
         let from = start + opposite.min(length - bytes) / self.block * self.block;
         let mut latencies = Vec::new();
-        for part in parts(from, bytes, self.block) {
+        for part in requests_for(from, bytes, self.block) {
             if self.queue.log.is_stopped() {
                 break;
             }
@@ -334,7 +336,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         } else {
             start + length - AWAY_BYTES
         };
-        for part in parts(from, AWAY_BYTES, self.block) {
+        for part in requests_for(from, AWAY_BYTES, self.block) {
             if self.queue.log.is_stopped() {
                 break;
             }
@@ -344,8 +346,8 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     }
 }
 
-/// A range in parts of `step`, the last one shorter.
-fn parts(offset: u64, length: u64, step: u64) -> impl Iterator<Item = SampleRequest> {
+/// Requests for a range, of `step` bytes each, the last one shorter.
+fn requests_for(offset: u64, length: u64, step: u64) -> impl Iterator<Item = SampleRequest> {
     (0..length.div_ceil(step)).map(move |index| {
         let done = index * step;
         block_at(offset + done, step.min(length - done))

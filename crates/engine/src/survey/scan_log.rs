@@ -7,9 +7,10 @@ use diskproof_model::progress::Found;
 use diskproof_model::surface::{Scan, ScanCell, SlowBlock, UnreadableRange};
 use std::collections::VecDeque;
 
-/// At most so many entries of each list are in a record.
+/// At most so many entries of each list are in a record. Chosen: a record stays small, and a disk
+/// with more needs no longer list to be replaced.
 const LIST_MAX: usize = 1000;
-/// At most so many cells are in the map of latencies.
+/// At most so many cells are in the map of latencies. Chosen: more than a page has columns.
 const CELLS_MAX: u64 = 1000;
 
 /// The results of a scan so far.
@@ -23,9 +24,9 @@ pub(crate) struct ScanLog {
     latencies: LatencyHistogram,
     /// The last block that was read without an error.
     read_at: u64,
-    /// The number of slow blocks that the watcher has been told.
+    /// The number of slow blocks that the watcher has got.
     reported_slow: usize,
-    /// The number of unreadable ranges that the watcher has been told.
+    /// The number of unreadable ranges that the watcher has got.
     reported_unreadable: usize,
     map_start: u64,
     cell_bytes: u64,
@@ -80,8 +81,8 @@ impl ScanLog {
         Some(cell)
     }
 
-    /// A block was read.
-    pub(crate) fn read(&mut self, offset: u64, latency_ns: u64) {
+    /// Adds a block that was read. The caller adds blocks in their order.
+    pub(crate) fn add_read(&mut self, offset: u64, latency_ns: u64) {
         self.read_at = offset;
         self.latencies.record(latency_ns);
         if let Some(cell) = self.count(offset) {
@@ -90,8 +91,8 @@ impl ScanLog {
         }
     }
 
-    /// Parts of a block cannot be read.
-    pub(crate) fn failed(&mut self, offset: u64, ranges: Vec<UnreadableRange>) {
+    /// Adds a block of which these parts cannot be read.
+    pub(crate) fn add_failed(&mut self, offset: u64, ranges: Vec<UnreadableRange>) {
         if let Some(cell) = self.count(offset) {
             cell.errors += 1;
         }
@@ -115,7 +116,7 @@ impl ScanLog {
         }
     }
 
-    /// A block is slow, also when it is read again.
+    /// Adds a slow block, which was slow also when it was read again.
     pub(crate) fn add_slow(&mut self, offset: u64, latency_ns: u64) {
         self.found.slow_blocks += 1;
         let slow = &mut self.found.slow;
@@ -181,7 +182,8 @@ impl ScanLog {
 }
 
 /// Number of neighbours, with the block in question in the middle: at 1 MiB each far less than a
-/// zone of a rotating disk, and enough for a median that a few slow ones cannot move.
+/// zone of a rotating disk, and enough for a median that a few slow ones cannot move. Chosen, not
+/// measured.
 const WINDOW: usize = 65;
 /// A block is slow when it takes twice as long as its neighbours, and at least this much longer:
 /// more than one turn at 7200 rpm, so that a sector read at the second try shows, and on an SSD
@@ -193,7 +195,7 @@ const LONGER_NS_MIN: u64 = 10_000_000;
 /// median. The innermost zone of a rotating disk takes up to 2.5 times as long as the outermost.
 const FAR_TIMES: u64 = 4;
 /// The first blocks, of which so many are judged again at the end: until then they had nothing but
-/// themselves to be compared with.
+/// themselves to be compared with. Chosen, not measured: a gigabyte at 1 MiB each.
 const EARLY_BLOCKS: usize = 1024;
 
 /// The latency from which on a block among neighbours of this median is slow.
@@ -217,8 +219,8 @@ pub(crate) struct SlowCandidate {
     pub latency_ns: u64,
     /// The latency from which on it is slow.
     pub limit_ns: u64,
-    /// Only the scan as a whole tells that it is slow: its neighbours are, too. Then the whole
-    /// device may have become slower, which a reading elsewhere shows.
+    /// True if it is slow only beside the scan as a whole: its neighbours are slow, too. Then the
+    /// whole device may have become slower, which a reading elsewhere shows.
     pub has_slow_neighbours: bool,
 }
 
@@ -251,7 +253,7 @@ impl SlowBlockDetector {
     /// Judges what is left, once there are no more blocks.
     pub(crate) fn take_rest(&mut self) -> Vec<SlowCandidate> {
         let mut slow = self.judge(self.recent.len());
-        // Where most blocks are early ones, nothing tells the usual latency.
+        // Where most blocks are early ones, the usual latency is unknown.
         if self.usual.count() > 2 * self.early.len() as u64 {
             let limit_ns = far_from_ns(self.usual.value_at(0.5));
             for block in &self.early {
@@ -273,6 +275,7 @@ impl SlowBlockDetector {
         self.recent.get(self.judged).map(|block| block.offset)
     }
 
+    /// Judges the blocks up to the index `upto`, and returns those that are slow.
     fn judge(&mut self, upto: usize) -> Vec<SlowCandidate> {
         let mut latencies: Vec<u64> = self.recent.iter().map(|block| block.latency_ns).collect();
         if latencies.is_empty() {

@@ -1,4 +1,5 @@
-//! The facts about a target that a survey needs: the span, the engines, and the units of requests.
+//! Describes a target as a survey needs it, the span, the engines and the units of requests, and
+//! fits requests to those units.
 
 use crate::io::Extent;
 use diskproof_model::measurement::OpKind;
@@ -6,7 +7,8 @@ use diskproof_model::plan::{CachePolicy, EngineKind};
 
 /// Alignment of samples and blocks: the unit of most media, and a multiple of every sector.
 pub(crate) const UNIT_BYTES: u64 = 4096;
-/// Sector size of files, and where the target does not report one.
+/// Sector size of files, and where the target does not report one: the unit of logical block
+/// addresses of most disks.
 pub(crate) const SECTOR_BYTES: u32 = 512;
 
 /// A target as it is surveyed.
@@ -35,7 +37,8 @@ pub(crate) struct SurveyTarget {
 }
 
 impl SurveyTarget {
-    /// A length that the target takes: rounded up to its unit, and no longer than the span.
+    /// A length that the target takes: rounded up to its unit, and no longer than the span. 0 where
+    /// the span is shorter than a unit, which a prepared survey refuses.
     pub(crate) fn rounded_request_bytes(&self, bytes: u64) -> u64 {
         bytes
             .max(1)

@@ -1,4 +1,4 @@
-//! Short names for the parts of workloads that most tests of this crate need.
+//! Makes the parts of workloads that most tests of this crate need, under short names.
 
 use crate::io::Extent;
 use crate::load::budget::Budget;
@@ -12,14 +12,17 @@ use diskproof_model::shape::{
     FioSyncCall,
 };
 
+/// Random blocks, each equally likely.
 pub(crate) const UNIFORM: Access = Access::Random {
     distribution: Distribution::Uniform,
 };
 
+/// A part of a target, in bytes.
 pub(crate) fn extent(start: u64, length: u64) -> Extent {
     Extent { start, length }
 }
 
+/// Ends a workload after so many operations.
 pub(crate) fn after_ops(count: u64) -> Stop {
     Stop {
         ops: Some(count),
@@ -27,6 +30,7 @@ pub(crate) fn after_ops(count: u64) -> Stop {
     }
 }
 
+/// Ends a workload after so much measured time.
 pub(crate) fn after_ns(ns: u64) -> Stop {
     Stop {
         time_ns: Some(ns),
@@ -34,7 +38,7 @@ pub(crate) fn after_ns(ns: u64) -> Stop {
     }
 }
 
-/// Starts at once.
+/// A schedule that starts at time 0, and measures from `measure_ns` to `end_ns`.
 pub(crate) fn schedule(measure_ns: u64, end_ns: u64) -> WorkerSchedule {
     WorkerSchedule {
         start_ns: 0,
@@ -43,13 +47,13 @@ pub(crate) fn schedule(measure_ns: u64, end_ns: u64) -> WorkerSchedule {
     }
 }
 
-/// The first worker's requests of a workload, whose writes need nothing after them.
+/// The generator of the first worker of a workload, whose writes need nothing after them.
 pub(crate) fn requests(workload: &Workload, extent: Extent, budget: Budget) -> RequestGenerator {
     let pattern = Pattern::new(workload, extent, 1, 0);
     RequestGenerator::new(pattern, workload.depth, AfterWrite::Nothing, budget)
 }
 
-/// The order of the job `rw=rw bs=4k size=64k nrfiles=2 fsync=3`.
+/// The order of the fio job `rw=rw bs=4k size=64k nrfiles=2 fsync=3`.
 pub(crate) fn order_of_two_files() -> FioOrder {
     let kind = |does| FioKind {
         does,

@@ -1,4 +1,4 @@
-//! Simulated disks and short names for the tests of this crate. Tests of other crates use
+//! Simulates disks and names workloads for the tests of this crate. Tests of other crates use
 //! [`simulate`], by the feature of the same name: they print records whose figures they know
 //! exactly.
 

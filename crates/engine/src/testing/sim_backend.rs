@@ -1,5 +1,5 @@
-//! A simulated disk with known properties, behind the interface of a backend, in virtual time. For
-//! tests.
+//! Puts a simulated disk with known properties behind the interface of a backend, in virtual time.
+//! For tests.
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::Clock as _;
@@ -10,7 +10,7 @@ use diskproof_simdisk::models;
 use diskproof_simdisk::models::faults::Faults;
 use std::io;
 
-/// The time of the host between a completion and the next request.
+/// The time of the host between a completion and the next request. Chosen: as on a slow machine.
 pub(crate) const HOST_NS: u64 = 30_000;
 
 /// A simulated disk behind the backend's interface, in virtual time. The host needs some time

@@ -1,5 +1,5 @@
-//! The whole measuring path in virtual time: the same worker, a fake clock, and a disk with a fixed
-//! service time. Exact, so that tests compare records and reports to the last digit.
+//! Runs the whole measuring path in virtual time: the same worker, a fake clock, and a disk with a
+//! fixed service time. Exact, so that tests compare records and reports to the last digit.
 
 use crate::io::any_backend::write_shift;
 use crate::io::buffers::Buffers;
@@ -35,14 +35,15 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// The time of a look at the queue that finds nothing there.
+/// The time of a look at the queue that finds nothing there. Without it a worker that polls would
+/// never see time pass.
 const LOOK_NS: u64 = 1000;
 
 /// A clock that moves only on request, so that tests are exact.
 #[derive(Debug, Clone, Default)]
 pub struct FakeClock {
     now_ns: Rc<Cell<u64>>,
-    /// The process does not run during this one.
+    /// The time in which the process does not run; `None` once it was reported.
     interruption: Option<Interruption>,
     /// The time that this clone skips, in nanoseconds.
     skipped_ns: u64,
@@ -122,7 +123,7 @@ pub struct FakeBackend {
     buffers: Buffers,
     random: Random,
     free_at_ns: Vec<u64>,
-    /// (completion time, slot, result), the earliest last.
+    /// The requests as completion time, slot and result, the earliest last.
     in_flight: Vec<(u64, u32, i32)>,
 }
 
@@ -325,6 +326,7 @@ fn simulated_transactions(
     Ok((data, Some(transactions)))
 }
 
+/// The progress of a workload, as the watcher of a real run sees it.
 fn progress<'a>(
     workload: &'a Workload,
     clock: &FakeClock,
@@ -346,7 +348,7 @@ fn progress<'a>(
     }
 }
 
-/// A workload on a simulated disk before its run.
+/// The measurement of a workload on a simulated disk before its run.
 pub(crate) fn simulated(workload: &Workload, extent: Extent) -> Measurement {
     let engine = EngineUse {
         asked: workload.engine,

@@ -1,5 +1,5 @@
-//! Operations on blocks without data of their own, and the write that may follow each of them in
-//! the same slot.
+//! Generates the calls that change blocks without data, such as trims, and the write that may
+//! follow each of them in the same slot.
 
 use super::RequestGenerator;
 use crate::io::buffers::Buffers;
@@ -37,8 +37,8 @@ impl RequestGenerator {
         self.calls()?.following_kind(kind)
     }
 
-    /// After an operation of `kind` of a step, in the same slot: the write of the same block, from
-    /// `now` on. Returns false where no write follows.
+    /// Queues the write of the same block that follows an operation of `kind`, in the same slot and
+    /// from `now` on. Returns false where no write follows.
     pub(crate) fn continue_step(&mut self, index: u32, kind: OpKind, now: u64) -> bool {
         if self.following_kind(kind) != Some(OpKind::Write) {
             return false;

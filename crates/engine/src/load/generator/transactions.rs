@@ -1,4 +1,4 @@
-//! The steps of transactions in the slots of a worker.
+//! Generates the requests of transactions: in each slot the steps of one, one after the other.
 
 use super::RequestGenerator;
 use crate::io::buffers::Buffers;
@@ -24,7 +24,7 @@ impl RequestGenerator {
         transactions.begin(index, now, waited_ns, step)
     }
 
-    /// After a request of a transaction, in the same slot: the next one. Returns false where the
+    /// Queues the next request of a transaction in its slot, from `now` on. Returns false where the
     /// transaction is over.
     pub(crate) fn continue_transaction(&mut self, index: u32, now: u64) -> bool {
         let Some(options) = &mut self.options else {

@@ -1,4 +1,4 @@
-//! The sizes of blocks: one, or several by weight.
+//! Chooses the size of each block: always the same, or several drawn by weight.
 
 use crate::random::Random;
 use diskproof_model::plan::Workload;

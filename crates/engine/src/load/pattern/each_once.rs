@@ -1,6 +1,7 @@
-//! All blocks of an extent in random order, each once in a lap: as the random map of fio, which a
-//! verified workload needs to reach every block. Without a table where blocks have one size; else
-//! with a bit for each unit, and a block that would reach a visited unit is shortened.
+//! Visits all blocks of an extent in random order, each once in a lap, as fio does with its random
+//! map: a verified workload needs that to reach every block. Where blocks have one size this needs
+//! no table. Otherwise there is a bit for each unit, and a block that would reach a visited unit is
+//! shortened.
 
 use super::unit_map::{UNITS_MAX, UnitMap};
 use crate::random::{Random, splitmix64};
@@ -43,6 +44,7 @@ impl Permutation {
         }
     }
 
+    /// One pass of the network, a bijection of the numbers below a power of four.
     fn pass(&self, value: u64, lap: u64) -> u64 {
         let mask = (1 << self.half_bits) - 1;
         let (mut left, mut right) = (value >> self.half_bits, value & mask);

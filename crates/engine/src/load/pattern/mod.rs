@@ -1,5 +1,5 @@
-//! Where the next operation goes, and what it does. Pure and reproducible; allocates only while it
-//! is made, and where a lap in the order of fio begins.
+//! Decides where the next operation goes, and what it does. Pure and reproducible; allocates only
+//! while a pattern is made, and where a lap in the order of fio begins.
 //!
 //! [`Pattern::new`] makes a pattern of a workload in three choices, none of which depends on the
 //! order of the others:
@@ -136,7 +136,7 @@ fn special_steps(workload: &Workload, extent: Extent, seed: u64) -> Option<Speci
     Some(SpecialSteps::EachUnitOnce(Box::new(map)))
 }
 
-/// The blocks of a uniformly random walk, each once per lap.
+/// The walk over the blocks of a uniformly random walk, each once per lap; `None` of other walks.
 fn each_once(walk: &OffsetWalk, next: &Arc<AtomicU64>, seed: u64) -> Option<OffsetWalk> {
     let all = match walk {
         OffsetWalk::Runs(runs) => {
@@ -400,10 +400,10 @@ impl Pattern {
 
     /// True if syncs may come between the steps, and the steps may end: [`Pattern::next_action`]
     /// says so.
-    pub(crate) fn is_as_fio(&self) -> bool {
+    pub(crate) fn is_in_fio_order(&self) -> bool {
         match &self.special {
             Some(SpecialSteps::AsFio(_)) => true,
-            Some(SpecialSteps::Shared(pattern)) => lock(pattern).is_as_fio(),
+            Some(SpecialSteps::Shared(pattern)) => lock(pattern).is_in_fio_order(),
             Some(SpecialSteps::EachUnitOnce(_)) | None => false,
         }
     }

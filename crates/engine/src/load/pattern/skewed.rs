@@ -1,5 +1,5 @@
-//! Blocks of which some are more popular than others, by three laws that fio knows. Each law draws
-//! a rank; the blocks of popular ranks are scattered over the extent.
+//! Draws blocks of which some are more popular than others, by three laws that fio knows. Each law
+//! draws a rank; the blocks of popular ranks are scattered over the extent.
 //!
 //! Zipf by rejection-inversion (Hörmann & Derflinger 1996): no table, whatever the number of
 //! blocks. Not `rand_distr::Zipf`: a draw takes 60 ns here and 270 ns there, a quarter of a request
@@ -135,7 +135,7 @@ impl PowerLaw {
         x.powf(-self.theta)
     }
 
-    /// Integral of the weight from 1 to x; written so that theta = 1 is no special case.
+    /// Integral of the weight from 1 to x, in a form that has no special case for theta = 1.
     fn integral(self, x: f64) -> f64 {
         let log = x.ln();
         let t = (1.0 - self.theta) * log;

@@ -1,4 +1,4 @@
-//! One step of a pattern.
+//! The types of what a pattern makes: a step, or in the order of fio a sync between steps.
 
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::FioSyncCall;

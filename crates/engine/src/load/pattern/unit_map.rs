@@ -1,4 +1,4 @@
-//! A bit for each unit of an extent: whether a lap has visited it.
+//! Remembers which units of an extent a lap has visited, with a bit for each.
 
 /// Units in a word of the map.
 const BITS: u64 = u64::BITS as u64;
@@ -73,7 +73,7 @@ impl UnitMap {
     pub(super) fn take(&mut self, unit: u64) -> bool {
         let word = unit / BITS;
         let bit = 1 << (unit % BITS);
-        let of_no_unit = self.bits_of_no_unit(word);
+        let unused_bits = self.bits_of_no_unit(word);
         let Some(taken) = self.taken.get_mut(word as usize) else {
             return false;
         };
@@ -81,14 +81,14 @@ impl UnitMap {
             return false;
         }
         *taken |= bit;
-        if *taken | of_no_unit == u64::MAX {
+        if *taken | unused_bits == u64::MAX {
             self.full[(word / BITS) as usize] |= 1 << (word % BITS);
         }
         true
     }
 
     /// The first unit from `unit` on that is not visited, or else from the first one on; `None`
-    /// where all are.
+    /// where all are. `unit` must be one of the map.
     pub(super) fn next_free(&self, unit: u64) -> Option<u64> {
         let word = unit / BITS;
         let rest = self.free_bits(word) & (u64::MAX << (unit % BITS));

@@ -1,4 +1,5 @@
-//! The order in which offsets follow each other inside an extent.
+//! Walks through an extent: gives one offset after another, in order, at random, in runs or in
+//! zones.
 
 use super::each_once::Permutation;
 use super::skewed::SkewedBlocks;
@@ -65,6 +66,14 @@ impl UniformBlocks {
     }
 }
 
+/// A zone of an extent, for random accesses.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ZoneBlocks {
+    /// The upper end of the shares of this zone and those before it, as a fraction of 2⁶⁴.
+    share_end: u64,
+    blocks: UniformBlocks,
+}
+
 /// An order of offsets through an extent.
 #[derive(Debug, Clone)]
 pub(crate) enum OffsetWalk {
@@ -93,9 +102,8 @@ pub(crate) enum OffsetWalk {
         order: Permutation,
         next: Arc<AtomicU64>,
     },
-    /// A random zone by its share, then a random block in it. Of each zone the upper end of the
-    /// shares so far, as a fraction of 2⁶⁴.
-    Zones(Vec<(u64, UniformBlocks)>),
+    /// A random zone by its share, then a random block in it.
+    Zones(Vec<ZoneBlocks>),
     /// A random popularity rank, scattered over the extent.
     Skewed {
         all: UniformBlocks,
@@ -194,6 +202,7 @@ impl OffsetWalk {
         }
     }
 
+    /// The walk through zones, whose sizes and shares are taken in proportion to their sums.
     fn zones(zones: &[Zone], extent: Extent, align: u64, largest: u64) -> Self {
         let access_total: f64 = zones.iter().map(|zone| zone.access_percent).sum();
         let size_total: f64 = zones.iter().map(|zone| zone.size_percent).sum();
@@ -202,7 +211,7 @@ impl OffsetWalk {
         let mut access_so_far = 0.0;
         let mut size_so_far = 0.0;
         let mut end = 0;
-        let mut walks: Vec<(u64, UniformBlocks)> = Vec::new();
+        let mut walks: Vec<ZoneBlocks> = Vec::new();
         for zone in zones {
             let first = end.min(last_start);
             access_so_far += zone.access_percent;
@@ -216,10 +225,10 @@ impl OffsetWalk {
                 align,
             };
             let share_end = (access_so_far / access_total * u64::MAX as f64) as u64;
-            walks.push((share_end, blocks));
+            walks.push(ZoneBlocks { share_end, blocks });
         }
-        if let Some((share_end, _)) = walks.last_mut() {
-            *share_end = u64::MAX;
+        if let Some(last) = walks.last_mut() {
+            last.share_end = u64::MAX;
         }
         Self::Zones(walks)
     }
@@ -271,13 +280,14 @@ impl OffsetWalk {
 
 /// The zone whose share of the fractions of 2⁶⁴ holds this one.
 #[inline(always)]
-fn zone_at(zones: &[(u64, UniformBlocks)], drawn: u64) -> UniformBlocks {
-    for (share_end, blocks) in zones {
-        if drawn <= *share_end {
-            return *blocks;
+fn zone_at(zones: &[ZoneBlocks], drawn: u64) -> UniformBlocks {
+    for zone in zones {
+        if drawn <= zone.share_end {
+            return zone.blocks;
         }
     }
-    zones[0].1
+    // Not reached: the share of the last zone ends with the largest number.
+    zones[0].blocks
 }
 
 /// The position of an ascending walk.
@@ -288,8 +298,8 @@ pub(crate) struct WalkPosition {
 }
 
 impl OffsetWalk {
-    /// The extent passed since `seen`, which is updated; the whole extent when a lap is over.
-    /// `None` where the walk does not ascend block by block.
+    /// The extent passed since the position `seen`, which is updated; the whole extent when a lap
+    /// is over. `None` where the walk does not ascend block by block.
     pub(crate) fn take_passed(&self, seen: &mut WalkPosition) -> Option<Extent> {
         let OrderedWalk {
             start,
@@ -368,7 +378,7 @@ impl RandomRuns {
                 RunFollow::Sequential => self.last.end(),
             }
         };
-        // Behind the end there is nothing to go on with.
+        // A run that reaches the end goes on at another place.
         if offset + len > self.extent.end() {
             offset = self.walk.next(len as u32, random);
         } else {

@@ -31,7 +31,7 @@ impl WorkerGroup<'_> {
         let mut supervisor = Supervisor::new(clock.now(), self.stops.len(), limits);
         let mut control = Control::Continue;
         let mut failure = None;
-        // For each workload, whether the watcher knows enough about it.
+        // For each workload, whether its results suffice the watcher.
         let mut is_known = vec![false; self.group.workloads.len()];
         while self.states.iter().any(|state| state.working > 0) {
             let before_ns = clock.now();
@@ -118,7 +118,7 @@ impl WorkerGroup<'_> {
         Ok(())
     }
 
-    /// Tells the supervisor when each target has completed something last.
+    /// Passes to the supervisor when each target has completed something last.
     fn note_silences(&self, schedule: WorkerSchedule, now: u64, supervisor: &mut Supervisor) {
         // Looking takes the locks of the workers: only where it counts.
         if self.group.time_ns().is_some() {
@@ -129,7 +129,7 @@ impl WorkerGroup<'_> {
         }
     }
 
-    /// Tells the supervisor which targets were told to end.
+    /// Passes to the supervisor which targets have the order to end.
     fn note_stops(&self, now: u64, supervisor: &mut Supervisor) {
         for (target, stop) in self.stops.iter().enumerate() {
             if stop.load(Ordering::Relaxed) {
@@ -144,7 +144,7 @@ impl WorkerGroup<'_> {
             .group
             .workloads
             .iter()
-            .map(|workload| schedule.of_workload(workload, self.group).end_ns)
+            .map(|workload| schedule.for_workload(workload, self.group).end_ns)
             .max()
             .unwrap_or(schedule.end_ns);
         WorkerSchedule { end_ns, ..schedule }
@@ -210,14 +210,14 @@ impl WorkerGroup<'_> {
             let Assignment {
                 workload, prepared, ..
             } = self.assignments[assignment];
-            let own_schedule = schedule.of_workload(workload, self.group);
+            let own_schedule = schedule.for_workload(workload, self.group);
             let worker = StuckWorker {
                 workload,
                 engine: prepared.known.engine.used,
                 start_ns: own_schedule.start_ns,
                 measure_ns: own_schedule.measure_ns,
                 ending: ending_by(own_schedule, overdue.ending_since_ns),
-                late,
+                is_late: late,
             };
             let timed_out = time_out_worker(&self.handles[thread].snapshot, worker, now);
             let state = &mut self.states[assignment];
@@ -227,10 +227,10 @@ impl WorkerGroup<'_> {
     }
 }
 
-/// The end of a worker that does not answer, of a target that was told to end at `told_ns`: its own
-/// time, where that was over by then. The workload that ends last may end later.
-fn ending_by(schedule: WorkerSchedule, told_ns: u64) -> WorkerEnding {
-    if told_ns >= schedule.end_ns {
+/// The end of a worker that does not answer, of a target that got the order to end at `order_ns`:
+/// its own time, where that was over by then. The workload that ends last may end later.
+fn ending_by(schedule: WorkerSchedule, order_ns: u64) -> WorkerEnding {
+    if order_ns >= schedule.end_ns {
         WorkerEnding {
             reason: EndReason::Time,
             at_ns: schedule.end_ns,
@@ -238,18 +238,19 @@ fn ending_by(schedule: WorkerSchedule, told_ns: u64) -> WorkerEnding {
     } else {
         WorkerEnding {
             reason: EndReason::Stopped,
-            at_ns: told_ns,
+            at_ns: order_ns,
         }
     }
 }
 
-/// True if a worker ended before its time, and nobody stopped it.
+/// True if a worker ended before its time, without an order.
 fn ended_early(result: &WorkerResult) -> bool {
     !matches!(result.ending, EndReason::Time | EndReason::Stopped)
 }
 
 impl Assignment<'_> {
-    /// What its results are assembled with, as far as it is known before its workers have ended.
+    /// The context in which its results are assembled, as far as it is known before its workers
+    /// have ended.
     pub(crate) fn context(
         &self,
         schedule: WorkerSchedule,
@@ -264,7 +265,7 @@ impl Assignment<'_> {
 
 impl WorkerGroup<'_> {
     /// Shows the watcher every workload, and combines its answers. Sets `is_known` for each
-    /// workload about which the watcher knows enough.
+    /// workload whose results suffice the watcher.
     pub(super) fn tick(
         &self,
         phase: Phase,

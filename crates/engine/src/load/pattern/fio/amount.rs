@@ -1,5 +1,5 @@
-//! The requests of a whole job, as fio counts them: laps until its bytes, operations or loops are
-//! used up.
+//! Counts the requests of a whole job before it runs, as fio would make them: laps until its bytes,
+//! operations or loops are used up.
 
 use super::walk::{ANYWHERE, FioAction, FioWalk};
 use crate::load::pattern::step::Step;
@@ -64,7 +64,7 @@ impl FioAmount {
     pub fn count(order: &FioOrder, limits: FioLimits, ops_max: u64, seed: u64) -> Option<Self> {
         let mut counted = Self::default();
         let mut walk = FioWalk::new(order.clone(), ANYWHERE, seed as u32);
-        while counted.goes_on(&limits, &walk) {
+        while counted.has_next_lap(&limits, &walk) {
             if counted.laps > 0 {
                 walk.begin_next_lap();
             }
@@ -115,8 +115,8 @@ impl FioAmount {
         self.by_kind.entry(kind).or_default().add(bytes);
     }
 
-    /// True if the job makes another lap.
-    fn goes_on(&self, limits: &FioLimits, walk: &FioWalk) -> bool {
+    /// True if the job makes another lap (`keep_running` of fio's backend.c).
+    fn has_next_lap(&self, limits: &FioLimits, walk: &FioWalk) -> bool {
         if self.laps < limits.loops {
             return true;
         }
@@ -127,7 +127,7 @@ impl FioAmount {
         let left = limits.wanted_bytes().saturating_sub(done);
         // A job that reads back has opened its files anew for that.
         let may_go_on = limits.io_bytes.is_some() || limits.reads_back || !walk.are_files_done();
-        // As in fio, a rest that may be too small for a request is left out.
+        // As in fio, a rest that may be too small for a request is not moved.
         left > 0 && left >= limits.largest_bytes && may_go_on
     }
 

@@ -1,4 +1,5 @@
-//! The random numbers of a job of fio: a generator for each use, and their seeds.
+//! Makes the random numbers of a job of fio: a generator for each use, with the seed that fio gives
+//! it.
 
 use super::law::FileLaw;
 use super::tausworthe::Tausworthe;
@@ -10,9 +11,10 @@ use std::ops::Range;
 const PLACES_SEED: u32 = 0xb189_9bed;
 /// The seed of the other uses without `randseed`, as in fio.
 const SEED_DEFAULT: u32 = 0x89;
-/// The multiplier that makes the seed of a use from that of the use before, as in fio.
+/// The multiplier that makes the seed of a use from that of the use before, as in fio
+/// (`setup_random_seeds` of its init.c).
 const SPREAD: u32 = 0x9e37_0001;
-/// The seeds before that of the first use.
+/// The seeds before that of the first use, as in fio.
 const SEEDS_BEFORE: u32 = 4;
 
 /// The uses of random numbers, by their number in fio (`FIO_RAND_BS_OFF` and those after it).
@@ -24,7 +26,7 @@ enum DrawUse {
     Mix = 4,
     Files = 5,
     FileSizes = 7,
-    /// Whether a place is random, where only a percentage of them is.
+    /// Decides whether a place is random, where only a percentage of them is.
     Randomness = 10,
 }
 
@@ -41,7 +43,7 @@ pub(super) struct Draws {
     pub(super) first_number: u64,
     /// Places in a file.
     pub(super) places: Tausworthe,
-    /// Whether a place is random, by kind of operation.
+    /// Decides whether a place is random, by kind of operation.
     pub(super) randomness: Vec<Tausworthe>,
 }
 
@@ -114,6 +116,7 @@ impl Seeds {
         }
     }
 
+    /// The generator with this seed of the use with this number, in the job with its own number.
     fn numbered(&self, seed: u32, number: u32) -> Tausworthe {
         Tausworthe::new(seed.wrapping_mul(self.draws.job).wrapping_add(number))
     }

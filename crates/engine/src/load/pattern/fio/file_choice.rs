@@ -1,10 +1,12 @@
-//! The file of the next request: which files are open, which are done, and whose turn it is.
+//! Chooses the file of the next request, as fio does: knows which files are open, which are done,
+//! and whose turn it is.
 
 use super::draws::Draws;
 use super::law::FileLaw;
 use diskproof_model::shape::{FileService, FioFiles};
 
-/// A steep law may never draw one of the few files that are open. After so many draws one is taken.
+/// A steep law may never draw one of the few files that are open. After so many draws the first
+/// open one is taken; fio would go on for ever. Chosen, not measured.
 const REDRAWS_MAX: u32 = 1 << 12;
 
 /// The state of a file in a lap.
@@ -69,7 +71,7 @@ impl FileChoice {
         self.done = 0;
     }
 
-    /// Nothing more is done in this open file until the next lap.
+    /// Ends this open file: nothing more is done in it until the next lap.
     pub(super) fn end_file(&mut self, index: usize) {
         self.states[index] = FileState::Done;
         self.open -= 1;

@@ -1,7 +1,7 @@
-//! Numbers of which some are drawn more often than others: of files (`file_service_type=zipf` and
-//! its relatives) and of places (`random_distribution`), as fio draws them: zipf after Gray et al.
-//! ("Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994), pareto by its inverse,
-//! normal as a mean of twelve numbers.
+//! Draws numbers by a law under which some are more frequent than others: of files
+//! (`file_service_type=zipf` and its relatives) and of places (`random_distribution`). The laws are
+//! fio's: zipf after Gray et al. ("Quickly Generating Billion-Record Synthetic Databases", SIGMOD
+//! 1994), pareto by its inverse, normal as a mean of twelve numbers.
 
 use super::tausworthe::Tausworthe;
 use diskproof_model::shape::{FioFiles, FioLaw, FioLawKind, FioPlaceLaw};
@@ -179,7 +179,7 @@ impl Law {
 }
 
 /// The sum of the first terms of a zipf law. Each sum is computed once: one of ten million terms
-/// takes half a second, and a job asks for it several times.
+/// takes half a second, and a job needs it several times.
 fn zeta(terms: u64, theta: f64) -> f64 {
     let mut sums = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
     for known in sums.iter() {

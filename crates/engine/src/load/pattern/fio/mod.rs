@@ -1,6 +1,7 @@
-//! The requests of a job in the order of fio 3.33: the same kinds, files, places and sizes, in laps
-//! that end where its laps end. `job_file/tests/fio_counts.txt` of the crate `cli` has what the
-//! real fio counted for 100 command lines, and the test beside it that the same is counted here.
+//! Makes the requests of a job in the order of fio 3.33: the same kinds, files, places and sizes,
+//! in laps that end where its laps end. `job_file/tests/fio_counts.txt` of the crate `cli` has what
+//! the real fio counted for 100 command lines. The test beside it checks that the same is counted
+//! here.
 //!
 //! A request follows in four choices, in this order: the file (`file_choice`), a sync or the kind
 //! of operation, the place in the file (`places`), the size (`sizes`). Where one of the last two

@@ -1,4 +1,5 @@
-//! The place of the next request in a file.
+//! Chooses the place of the next request in a file, as fio does: behind the last one, at random, in
+//! runs or in zones.
 
 use super::draws::Draws;
 use super::law::PlaceLaw;
@@ -78,7 +79,7 @@ impl FilePlaces {
         }
     }
 
-    /// A request of this kind of operation has started.
+    /// Notes that a request of this kind of operation has started.
     pub(super) fn note(&mut self, kind: usize, offset: u64, len: u32) {
         self.last[kind] = LastRequest {
             start: Some(offset),
@@ -130,32 +131,32 @@ impl FilePlaces {
     }
 
     /// The place of the next request of this kind of operation; `None` where the file has none.
-    /// `is_due` says whether a run of requests is over.
+    /// `is_run_over` says whether a run of requests is over.
     pub(super) fn next(
         &mut self,
         order: &FioOrder,
         kind: usize,
-        is_due: bool,
+        is_run_over: bool,
         draws: &mut Draws,
     ) -> Option<Place> {
         let places = &order.places;
-        if !is_due
+        if !is_run_over
             && let Some(run) = places.run
             && run.follow == RunFollow::Identical
         {
-            return Some(Place::unnoted(self.again(kind)));
+            return Some(Place::unnoted(self.last_place(kind)));
         }
         if !places.is_random {
-            return self.onward(order, kind).map(Place::unnoted);
+            return self.place_in_order(order, kind).map(Place::unnoted);
         }
         let percent = order.kinds[kind].random_percent;
-        if is_due && (percent == 100 || draws.randomness[kind].percent() <= percent) {
+        if is_run_over && (percent == 100 || draws.randomness[kind].percent() <= percent) {
             return Some(Place {
                 offset: self.random(order, kind, draws)?,
                 is_noted: true,
             });
         }
-        let offset = match self.onward(order, kind) {
+        let offset = match self.place_in_order(order, kind) {
             Some(offset) => offset,
             None => self.random(order, kind, draws)?,
         };
@@ -163,7 +164,7 @@ impl FilePlaces {
     }
 
     /// The place of the last request.
-    fn again(&self, kind: usize) -> u64 {
+    fn last_place(&self, kind: usize) -> u64 {
         match self.last[kind].start {
             Some(start) => start - self.start,
             None => 0,
@@ -181,6 +182,7 @@ impl FilePlaces {
         Some(block? * order.kinds[kind].align_bytes)
     }
 
+    /// The number of a random block; `None` where all are visited, or none has room.
     fn random_block(&mut self, order: &FioOrder, kind: usize, draws: &mut Draws) -> Option<u64> {
         if let Some(law) = &mut self.law {
             return Some(law.place());
@@ -202,7 +204,7 @@ impl FilePlaces {
     }
 
     /// The place behind the last request, or behind the gap.
-    fn onward(&mut self, order: &FioOrder, kind: usize) -> Option<u64> {
+    fn place_in_order(&mut self, order: &FioOrder, kind: usize) -> Option<u64> {
         let files = order.files;
         let gap = order.places.gap_bytes;
         let last_end = &mut self.last[kind].end;

@@ -1,4 +1,4 @@
-//! The size of the next request.
+//! Chooses the size of the next request, as fio does.
 
 use super::tausworthe::Tausworthe;
 use diskproof_model::shape::FioSizes;

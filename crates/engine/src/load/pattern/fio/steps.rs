@@ -1,4 +1,4 @@
-//! The steps of a worker: the requests of all laps.
+//! Makes the steps of a worker in the order of fio: the requests of all laps, until one has none.
 
 use super::walk::{ANYWHERE, FioAction, FioWalk};
 use crate::io::Extent;

@@ -1,5 +1,6 @@
-//! The random numbers of fio: L'Ecuyer's combined Tausworthe generator of 32 bits ("Maximally
-//! Equidistributed Combined Tausworthe Generators", Mathematics of Computation 65, 1996).
+//! Generates the random numbers of fio, by L'Ecuyer's combined Tausworthe generator of 32 bits
+//! ("Maximally Equidistributed Combined Tausworthe Generators", Mathematics of Computation 65,
+//! 1996).
 
 /// As many numbers as a generator draws from.
 const NUMBERS: f64 = 4_294_967_296.0;

@@ -1,4 +1,4 @@
-//! The requests of a lap, one after another.
+//! Walks through the files of a job as fio does, and makes the requests of a lap one after another.
 
 use super::draws::Draws;
 use super::file_choice::FileChoice;
@@ -172,9 +172,9 @@ impl FioWalk {
             let places = &mut self.places[file];
             self.zone_bytes = places.enter_zone(&self.order, zones, kind, self.zone_bytes);
         }
-        let is_due = self.take_turn_of_run();
+        let is_run_over = self.take_turn_of_run();
         let places = &mut self.places[file];
-        let place = places.next(&self.order, kind, is_due, &mut self.draws)?;
+        let place = places.next(&self.order, kind, is_run_over, &mut self.draws)?;
         if place.offset >= files.lap_bytes {
             return None;
         }
@@ -225,7 +225,8 @@ impl FioWalk {
         drawn
     }
 
-    /// True if the next place is drawn; false inside a run.
+    /// Counts a request of the run. Returns true if the run is over, so that the next place is
+    /// drawn.
     fn take_turn_of_run(&mut self) -> bool {
         let Some(run) = self.order.places.run else {
             return true;
