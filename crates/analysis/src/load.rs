@@ -517,15 +517,7 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
             break_text(figures),
             no_stall_text(figures)
         ),
-        LoadOutcome::AtLeast => format!(
-            "sustains at least {} {unit} {promise}{}{}",
-            to_a_percent(figures.low),
-            match figures.control {
-                Some(control) if control.failed => break_text(figures),
-                _ => not_broken_text(figures, plan),
-            },
-            no_stall_text(figures)
-        ),
+        LoadOutcome::AtLeast => at_least_text(figures, plan, unit, &promise),
         LoadOutcome::PerhapsNone => perhaps_none_text(figures, unit, &promise),
         LoadOutcome::NotHeld => {
             format!("undecided {promise}, {between}: the lower end did not last")
@@ -548,20 +540,42 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
                 why_not_the_disk(record, searched)
             )
         }
-        // The steps of a search decide it, and they are not those of an older method.
-        LoadOutcome::Unfinished if record.method != METHOD_VERSION && !record.partial => {
+        LoadOutcome::Unfinished => {
             format!(
-                "undecided {promise}: method {} searched by other rules; measure again",
-                record.method
+                "undecided {promise}{}",
+                unfinished_text(record, figures, &between)
             )
         }
-        LoadOutcome::Unfinished if figures.rate > 0.0 => {
-            format!("undecided {promise}, so far {between}: the search ended early")
-        }
-        LoadOutcome::Unfinished => {
-            format!("undecided {promise}: the search ended before it saw the limit")
-        }
     })
+}
+
+/// The answer that names a rate which was kept, and none that was not.
+fn at_least_text(figures: &LoadFigures, plan: &RatePlan, unit: &str, promise: &str) -> String {
+    let end = match figures.control {
+        Some(control) if control.failed => break_text(figures),
+        _ => not_broken_text(figures, plan),
+    };
+    format!(
+        "sustains at least {} {unit} {promise}{end}{}",
+        to_a_percent(figures.low),
+        no_stall_text(figures)
+    )
+}
+
+/// How far a search came that has no answer.
+fn unfinished_text(record: &Record, figures: &LoadFigures, between: &str) -> String {
+    // The steps of a search decide it, and they are not those of an older method.
+    if record.method != METHOD_VERSION && !record.partial {
+        return format!(
+            ": method {} searched by other rules; measure again",
+            record.method
+        );
+    }
+    if figures.rate > 0.0 {
+        format!(", so far {between}: the search ended early")
+    } else {
+        ": the search ended before it saw the limit".to_owned()
+    }
 }
 
 /// Why few late episodes, or a few stalls, decide nothing. Where the promise is kept nearly up to
@@ -651,8 +665,8 @@ mod tests {
     use crate::fixture::{self, searched::answer};
     use diskproof_model::finding::LimitedBy;
     use diskproof_model::histogram::LatencyHistogram;
-    use diskproof_model::rate::RateBatch;
     use diskproof_model::plan::{Task, Workload, Workloads};
+    use diskproof_model::rate::RateBatch;
     use diskproof_model::target::{IoLimit, LayerKind};
 
     const PLAN: RatePlan = RatePlan {

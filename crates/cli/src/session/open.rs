@@ -80,12 +80,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let own_targets = own_targets(&targets, &plan, flags, kept_files);
     let own_files = reopened(&targets, &own_targets)?;
     // Before the run: smartctl would disturb it.
-    let health = if flags.health.no_health {
-        Vec::new()
-    } else {
-        read_health(&identities)
-    };
-    warn_of_failing(&health, verbosity);
+    let health = health_before(&identities, flags);
     if !goes_on {
         verbosity.note(&budget_line(&plan, &identities));
     }
@@ -126,6 +121,16 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         stall_timeout,
         cpu_time,
     })
+}
+
+/// The health of the disks, unless the user forbids to ask; says which of them is failing.
+fn health_before(identities: &[TargetIdentity], flags: &MeasuringFlags) -> Vec<DiskHealth> {
+    if flags.health.no_health {
+        return Vec::new();
+    }
+    let health = read_health(identities);
+    warn_of_failing(&health, flags.verbosity());
+    health
 }
 
 /// The session of the engine. A tool that fails where direct I/O is refused makes it fail there.
