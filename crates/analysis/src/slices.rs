@@ -1,6 +1,6 @@
 //! Widens the interval of a workload that was measured in slices, which others interrupt, to the
-//! variation between its slices (docs/verdict.md and docs/compare.md explain it), and says what else
-//! follows from the rates of its slices alone.
+//! variation between its slices (docs/verdict.md and docs/compare.md explain it), and says what
+//! else follows from the rates of its slices alone.
 
 use crate::estimate;
 use crate::estimate::student::multiple_95;

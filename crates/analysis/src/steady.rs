@@ -134,7 +134,8 @@ impl<'a> SteadyPart<'a> {
         if !settling.is_empty() {
             phases.push(self.phase_of_window(PhaseKind::Settling, &joined(settling)));
         }
-        // The windows of a target that hung end with its last answer, but the measured time does not.
+        // The windows of a target that hung end with its last answer, but the measured time does
+        // not.
         let mut steady = parts.steady.clone();
         steady.end_ns = steady.end_ns.max(self.measurement.wall_ns);
         phases.push(self.phase_of_window(PhaseKind::Steady, &steady));
@@ -263,8 +264,8 @@ impl<'a> SteadyPart<'a> {
     }
 }
 
-/// Restores a measurement that [`SteadyPart::as_recorded`] made: the windows before the steady part are
-/// counted again.
+/// Restores a measurement that [`SteadyPart::as_recorded`] made: the windows before the steady part
+/// are counted again.
 pub(crate) fn with_warmup(kept: &Measurement) -> Measurement {
     let mut whole = kept.clone();
     let Some((steady, earlier)) = whole.windows.split_last_mut() else {

@@ -24,7 +24,8 @@ use diskproof_model::sustain::{
     BucketFigures, DropCause, Precondition, RateDrop, Recovery, SustainPlan, SustainRecord,
 };
 
-/// A limit explains a fall if it was exceeded for at least a tenth of the run. Chosen, not measured.
+/// A limit explains a fall if it was exceeded for at least a tenth of the run. Chosen, not
+/// measured.
 const EXCEEDED_PARTS: u64 = 10;
 /// A pause tests for a credit if it refilled at least this many times the amount that the first
 /// second after it needs: then the rate is surely high for that second.

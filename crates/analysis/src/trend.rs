@@ -18,8 +18,8 @@ const EARLIER_RUNS_MAX: usize = 10;
 const EARLIER_RUNS_MIN: usize = 3;
 
 /// The figures of the newest run, over all runs of its verb on its targets that measured them under
-/// the same conditions. `runs` may have any order. Partial runs do not count, nor do runs of another
-/// measuring method, on another host, or on another disk at the same path.
+/// the same conditions. `runs` may have any order. Partial runs do not count, nor do runs of
+/// another measuring method, on another host, or on another disk at the same path.
 ///
 /// The short form of a run does not contain how it measured, so `load` returns the record of a run;
 /// `None` where it cannot be read. Such a run has no points.

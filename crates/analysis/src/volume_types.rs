@@ -1,5 +1,5 @@
-//! Decides whether a measured rate is a documented limit of a cloud volume, and whether it is round,
-//! as limits that somebody chose are. Sources: docs.aws.amazon.com/ebs (volume types),
+//! Decides whether a measured rate is a documented limit of a cloud volume, and whether it is
+//! round, as limits that somebody chose are. Sources: docs.aws.amazon.com/ebs (volume types),
 //! learn.microsoft.com/azure (managed disk types), cloud.google.com/compute/docs/disks/performance;
 //! read in November 2026.
 
@@ -9,7 +9,8 @@ use diskproof_model::target::{Layer, TargetIdentity};
 /// token bucket is exact. Chosen, not measured.
 const LIMIT_SHARE: f64 = 0.002;
 /// A rate is round if it differs from a round figure by at most this share. It is smaller than that
-/// of documented limits, because there are many round figures. With it, one rate in eleven is round.
+/// of documented limits, because there are many round figures. With it, one rate in eleven is
+/// round.
 const ROUND_SHARE: f64 = 0.001;
 /// A gibibyte in bytes.
 const GIB: f64 = (1u64 << 30) as f64;

@@ -1,6 +1,6 @@
-//! The result of searches for the highest rate at several shares of reads. Each search is a ray from
-//! the origin of the plane of reads and writes per second. The ends of the rays are the boundary
-//! within which the target keeps its promise.
+//! The result of searches for the highest rate at several shares of reads. Each search is a ray
+//! from the origin of the plane of reads and writes per second. The ends of the rays are the
+//! boundary within which the target keeps its promise.
 
 use crate::estimate::Estimate;
 use crate::rate::{LoadData, LoadFigures};

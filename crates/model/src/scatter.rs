@@ -23,8 +23,8 @@ pub fn mixed(seed: u64, place: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Timetables of all hosts and saved acceptance tests follow from these numbers. The first three
-    /// are those of Java's SplittableRandom with the seed 0.
+    /// Timetables of all hosts and saved acceptance tests follow from these numbers. The first
+    /// three are those of Java's SplittableRandom with the seed 0.
     #[test]
     fn numbers_are_those_of_splitmix64() {
         let first = [0, 1, 2].map(|place| mixed(0, place));

@@ -54,8 +54,8 @@ impl TargetIdentity {
         }
     }
 
-    /// The reason why operations of this kind fail on it, as a clause that follows the name of their
-    /// workload; `None` where nothing is known against them.
+    /// The reason why operations of this kind fail on it, as a clause that follows the name of
+    /// their workload; `None` where nothing is known against them.
     pub fn obstacle_to(&self, kind: OpKind) -> Option<&'static str> {
         match kind {
             OpKind::Trim if self.accepts_discards() == Some(false) => Some(
@@ -130,8 +130,9 @@ impl TargetIdentity {
     }
 
     /// True if both are the same file, directory or device, and the disk, file or volume below did
-    /// not change in between. [`Self::is_same`] is not enough then: the kernel gives the number of a
-    /// device that went to another one, and a copy of a filesystem has the inodes of its original.
+    /// not change in between. [`Self::is_same`] is not enough then: the kernel gives the number of
+    /// a device that went to another one, and a copy of a filesystem has the inodes of its
+    /// original.
     pub fn has_same_storage(&self, other: &Self) -> bool {
         if !self.is_same(other) {
             return false;

@@ -1,6 +1,6 @@
 //! Decides which requests of a device are seeks. A traced request is sequential where it continues
-//! one of the latest streams of its device, forwards or backwards. Without tracing, sizes and merges
-//! give an estimate.
+//! one of the latest streams of its device, forwards or backwards. Without tracing, sizes and
+//! merges give an estimate.
 
 use diskproof_model::watch::{DirectionStep, IssuedRequest};
 use std::collections::VecDeque;

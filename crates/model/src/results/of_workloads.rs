@@ -1,6 +1,6 @@
-//! Answers the questions that every result answers for those that put workloads together: the matrix
-//! of a sweep, the greatest depth within a latency, the cost of each layer, a comparison, and a
-//! measurement of several hosts. None makes requests of its own, and none can stay undecided.
+//! Answers the questions that every result answers for those that put workloads together: the
+//! matrix of a sweep, the greatest depth within a latency, the cost of each layer, a comparison,
+//! and a measurement of several hosts. None makes requests of its own, and none can stay undecided.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::campaign::CampaignPart;

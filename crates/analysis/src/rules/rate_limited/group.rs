@@ -270,33 +270,27 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
 }
 
 /// A limit of a control group, in the words of the findings that it explains.
-pub(in crate::rules) struct GroupStatement {
-    pub(in crate::rules) sentence: String,
-    pub(in crate::rules) evidence: Evidence,
+pub(crate) struct GroupStatement {
+    pub(crate) sentence: String,
+    pub(crate) evidence: Evidence,
 }
 
 /// The first limit that a control group sets on a target; `None` without one.
-pub(in crate::rules) fn first_group_limit(
-    record: &Record,
-    target: usize,
-) -> Option<GroupStatement> {
+pub(crate) fn first_group_limit(record: &Record, target: usize) -> Option<GroupStatement> {
     let first = group_limits(record, target).into_iter().next()?;
     Some(first.statement(record))
 }
 
 /// A limit of a control group that a workload reached.
-pub(in crate::rules) struct ReachedLimit {
-    pub(in crate::rules) statement: GroupStatement,
+pub(crate) struct ReachedLimit {
+    pub(crate) statement: GroupStatement,
     /// The time that the limiter needs for all requests in flight of the workload, in nanoseconds:
     /// for so long it may let none pass.
-    pub(in crate::rules) queue_ns: f64,
+    pub(crate) queue_ns: f64,
 }
 
 /// The first limit of a group that a workload reaches; `None` where it reaches none.
-pub(in crate::rules) fn limit_of_workload(
-    record: &Record,
-    measured: Measured<'_>,
-) -> Option<ReachedLimit> {
+pub(crate) fn limit_of_workload(record: &Record, measured: Measured<'_>) -> Option<ReachedLimit> {
     let limit = at_group_limit(record, measured)?.limit;
     let workload = &measured.row.data.workload;
     let each = match limit.key.unit {
