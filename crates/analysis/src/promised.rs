@@ -4,7 +4,8 @@
 
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{
-    ZONES_FACTOR_MAX, begins_outside, is_outermost, link_bytes_per_second, reach, reported_rpm,
+    ZONES_FACTOR_MAX, begins_outside, carried_share, is_outermost, link_bytes_per_second, reach,
+    reported_rpm,
 };
 use crate::shape::Reach;
 use diskproof_model::expectation::{Expectation, Promise};
@@ -161,20 +162,17 @@ impl Promised {
         }
         let bytes_per_second = observed * f64::from(block_bytes);
         let sheet = record.plan.questions.data_sheet;
-        let bandwidths = [
-            link_bytes_per_second(record, row.data.target),
-            sheet.and_then(|sheet| sheet.bytes_per_second),
-        ];
-        let is_used_up = bandwidths
-            .into_iter()
-            .flatten()
-            .any(|bandwidth| bytes_per_second >= BANDWIDTH_SHARE * bandwidth);
+        let is_link_full = link_bytes_per_second(record, row.data.target)
+            .is_some_and(|link| bytes_per_second >= carried_share(link).start() * link);
+        let is_sheet_reached = sheet
+            .and_then(|sheet| sheet.bytes_per_second)
+            .is_some_and(|bandwidth| bytes_per_second >= SHEET_SHARE * bandwidth);
         let workload = &row.data.workload;
         let depth = row.data.limited_depth().unwrap_or(workload.depth);
         let in_flight = f64::from(depth) * f64::from(workload.workers);
         let is_queue_short = in_flight / self.promise.passes < LATENCY_LEAST_S;
         let bytes_suffice = bytes_per_second >= self.promise.passes * f64::from(SHEET_BLOCK_BYTES);
-        is_used_up || is_queue_short || bytes_suffice
+        is_link_full || is_sheet_reached || is_queue_short || bytes_suffice
     }
 }
 
@@ -183,9 +181,9 @@ const SHEET_BLOCK_BYTES: u32 = 4096;
 /// The queue is too short for a promise if each request had to be answered in less than this, in
 /// seconds: larger operations of flash take longer. Chosen, not measured.
 const LATENCY_LEAST_S: f64 = 50e-6;
-/// From this share of a bandwidth on the bandwidth is the limit: protocols take the rest, as
-/// `rules/flat_top.rs` lists for each kind of link.
-const BANDWIDTH_SHARE: f64 = 0.85;
+/// From this share of the sheet's bandwidth on the bandwidth is the limit: sheets state the best
+/// case. Chosen, not measured.
+const SHEET_SHARE: f64 = 0.85;
 
 /// Returns `true` if the access times are those of the whole surface.
 fn covers_whole_surface(record: &Record) -> bool {

@@ -47,7 +47,7 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
         for (figure, trend) in newest.figures.iter().zip(&mut trends) {
             let own = run.figures.iter().find(|own| is_same_figure(own, figure));
             if let Some(own) = own
-                && is_has_same_conditions(figure, newest_record, &record)
+                && is_measured_alike(figure, newest_record, &record)
             {
                 trend.points.push(headline_point(run, own));
             }
@@ -62,7 +62,7 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
 
 /// Returns `true` if two runs measured the workload of this figure under the same conditions, or if
 /// no condition can name it.
-fn is_has_same_conditions(figure: &Headline, newest: &Record, earlier: &Record) -> bool {
+fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bool {
     let metric = match figure.workload.as_str() {
         "curve" => "average",
         _ => headline_metric(figure),
@@ -543,7 +543,7 @@ mod tests {
 
     /// The newest run has commits of another size, as one earlier run; the others do not count.
     #[test]
-    fn condition_compares_runs_that_has_same_conditions() {
+    fn condition_compares_runs_with_the_same_conditions() {
         let name = "commit-fdatasync";
         let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
         let named = named(&limit.metric).unwrap();
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn list_compares_runs_that_has_same_conditions() {
+    fn list_compares_runs_with_the_same_conditions() {
         let figures = [("commit-fdatasync", 100.0)];
         let runs: Vec<SavedRun> = (1..=6).map(|day| run(day, &figures)).collect();
         assert_eq!(

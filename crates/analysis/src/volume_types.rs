@@ -9,8 +9,8 @@ use diskproof_model::target::{Layer, TargetIdentity};
 /// token bucket is exact. Chosen, not measured.
 const LIMIT_SHARE: f64 = 0.002;
 /// A rate is round if it differs from a round figure by at most this share. It is smaller than that
-/// of documented limits, because there are many round figures. With it, one rate in eleven is
-/// round.
+/// of documented limits, because there are many round figures. With it, about one rate
+/// in ten is round, of rates in bytes one in seven.
 const ROUND_SHARE: f64 = 0.001;
 /// A gibibyte in bytes.
 const GIB: f64 = (1u64 << 30) as f64;
@@ -180,7 +180,7 @@ fn ebs_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
 }
 
 /// A smaller fall cannot be distinguished from chance, so no test would show it. The detector of
-/// limiters has the same factor (`FALL_MIN` in limiter/bucket.rs).
+/// limiters has the same factor (`FALL_MIN` in limiter/plateau.rs).
 const FALL_MIN: f64 = 1.1;
 
 /// The rate that a volume falls back to when its credit ends, if this rate is documented as that of

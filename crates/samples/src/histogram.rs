@@ -278,7 +278,7 @@ impl LatencyHistogram {
 
     /// The least number of latencies of which ten lie beyond `quantile`.
     pub fn count_for(quantile: f64) -> u64 {
-        // In doubles 10 / (1 − 0.999) is a little more than 10,000, and would be rounded up.
+        // In doubles 10 / (1 − 0.9999) is a little more than 100,000, and would be rounded up.
         (10.0 / (1.0 - quantile) - 1e-6).ceil() as u64
     }
 

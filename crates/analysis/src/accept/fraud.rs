@@ -38,9 +38,9 @@ const DIVISOR_MIN: u64 = 1 << 20;
 /// check of a full pass ends there as well (`CACHE_PARTS_MIN` in `whole.rs`).
 const CACHED_PARTS_MIN: usize = 4;
 /// The last writes are taken as one of this many parts more than what came back right, and
-/// [`QUEUED_PLACES`]: a queue completes neighbours in another order.
+/// [`QUEUED_PLACES`]: the disk's own cache may write neighbours in another order.
 const QUEUED_PARTS: usize = 4;
-/// The places that a queue mixes even where few came back.
+/// The places that the cache mixes even where few came back. Chosen, not measured.
 const QUEUED_PLACES: usize = 2;
 
 /// A fraud and its size.

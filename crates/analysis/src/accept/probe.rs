@@ -41,7 +41,7 @@ const TRIED_BLOCKS: u64 = 64;
 const TRIED_BYTES: u64 = 16 * MIB;
 /// Long writes have at least this size. The test waits for each.
 const WRITE_BYTES_MIN: u64 = MIB;
-/// Long writes have at most this size, so that Ctrl-C ends the test within a second or so.
+/// Long writes have at most this size. Chosen, not measured.
 const WRITE_BYTES_MAX: u64 = 16 * MIB;
 /// The window is written in this many parts, each of which has a state of its own.
 const WINDOW_PARTS: u64 = 16;

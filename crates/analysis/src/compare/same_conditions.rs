@@ -16,7 +16,7 @@ const UNNAMED: &str = "";
 
 /// Returns `true` if two runs measured the part that a condition names under the same conditions,
 /// so that its figures are comparable. A part that one of them lacks has no other conditions, and
-/// an observed load has none at all. `tests` of `trend.rs` try each kind of part.
+/// an observed load has none at all.
 pub(crate) fn has_same_conditions(one: &Record, other: &Record, named: &Named<'_>) -> bool {
     let (one, other) = (&Run::without_name(one), &Run::without_name(other));
     match named.part {

@@ -71,7 +71,7 @@ impl ArrivedRun {
 
     /// Decides whether this run repeats the one that was announced: it began later on the same
     /// targets of the same host and rank, and came to its end. An announcement without a start is
-    /// of an earlier version, and nothing repeats it for certain. Pods share names and have no
+    /// of an earlier version, and nothing repeats it. Pods share names and have no
     /// machine id, so that without ranks only equal ids prove a repetition.
     pub fn repeats(&self, hello: &Hello) -> Repetition {
         let is_same_work = self.is_whole

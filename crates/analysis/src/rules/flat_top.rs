@@ -61,17 +61,6 @@ const GAIN_MIN: f64 = 0.025;
 /// not the limit, its raggedness does not show.
 const CALM_SCATTER_SHARE: f64 = 0.5;
 
-/// A link carries about this share of its coded rate at most and at least: frames and answers take
-/// the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3 70 to 90 %, USB 2 with its polling 55 to 75
-/// %).
-const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
-
-/// The same of USB 2, whose polling takes more.
-const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
-
-/// The coded rate of a USB 2 link, in bytes per second.
-const USB2_BYTES_PER_SECOND: f64 = 60e6;
-
 /// From this share of one CPU on the program may itself be the limit. Chosen, not measured.
 const CPU_SHARE: f64 = 0.85;
 
@@ -350,7 +339,7 @@ fn explanation(record: &Record, surface: &SurfaceRecord, rate: f64) -> Explanati
     };
     let names = link_names(record, surface.data.target);
     let carried = format_throughput(link_rate);
-    if usual_share(link_rate).contains(&(rate / link_rate)) {
+    if mechanics::carried_share(link_rate).contains(&(rate / link_rate)) {
         Explanation::new(
             format!(
                 "The link explains it: {names} carries {carried} after encoding, minus protocol \
@@ -389,15 +378,6 @@ fn link_names(record: &Record, target: usize) -> String {
         });
     }
     names.join(", ")
-}
-
-/// The share of its coded rate that a link carries.
-fn usual_share(link_rate: f64) -> std::ops::RangeInclusive<f64> {
-    if link_rate <= USB2_BYTES_PER_SECOND {
-        LINK_SHARE_USB2
-    } else {
-        LINK_SHARE
-    }
 }
 
 /// The first and the last point of the flat part, the first one behind it, and the links.

@@ -7,7 +7,7 @@ mod group;
 use super::rule::*;
 use crate::estimate::scatter;
 use crate::limiter::{Unit, counts_in};
-use crate::mechanics::{has_platters, is_real_disk};
+use crate::mechanics::{carried_share, has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
 use group::by_group;
@@ -35,10 +35,6 @@ const SCATTER_MAX_EVEN: f64 = 0.004;
 
 /// Reads and writes of one limiter differ by at most this share. Chosen, not measured.
 const DIFFERENCE_SHARE_MAX: f64 = 0.005;
-
-/// From this share of a link's bandwidth on the link is the limit: protocols take the rest, as
-/// `flat_top.rs` lists for each kind of link.
-const LINK_SHARE: f64 = 0.85;
 
 /// From this block size on, bandwidth is what volumes limit: EBS counts a request of up to 256 KiB
 /// on its SSD volumes as one.
@@ -274,7 +270,7 @@ fn steady_cells(row: &Row) -> Option<SteadyCells> {
     Some(steady)
 }
 
-/// True if a rate in bytes is that of a link above the disk.
+/// True if a rate in bytes may be that of a full link above the disk.
 fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
     let Some(target) = record.targets.get(row.data.target) else {
         return false;
@@ -282,7 +278,7 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
     for layer in &target.layers {
         if let Some(link) = &layer.link
             && let Some(limit) = link.bytes_per_second_max
-            && rate >= LINK_SHARE * limit as f64
+            && rate >= carried_share(limit as f64).start() * limit as f64
         {
             return true;
         }

@@ -420,8 +420,8 @@ pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<u
     }
 }
 
-/// A place or a size on a surface, in the units of disk makers: `41.2 GB`. Each unit begins where
-/// the one before it would be rounded to four digits.
+/// A place or a size on a surface, in the units of disk makers: `41.2 GB`. MB and GB end
+/// where they would be rounded to four digits; a terabyte is written in GB up to 9,995.
 pub(super) fn gigabytes(bytes: u64) -> String {
     match bytes as f64 / 1e9 {
         gb if gb >= 9_995.0 => format!("{:.1} TB", gb / 1e3),

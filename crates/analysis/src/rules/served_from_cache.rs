@@ -185,8 +185,8 @@ struct DirectionBytes {
     counter: &'static str,
     asked: u64,
     moved: u64,
-    /// A smaller share of the requested bytes shows a cache; below 0 where most blocks were never
-    /// written.
+    /// A smaller share of the requested bytes shows a cache; below 0 where nearly all blocks were
+    /// never written.
     share_min: f64,
 }
 

@@ -5,7 +5,7 @@ use super::error::{DocumentError, index_below, target_of};
 use super::measured::check_measurement;
 use crate::record::Record;
 
-/// Checks everything that the judgement takes for an index or for ordered.
+/// Checks what the judgement takes for an index, and the order of windows.
 pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
     for (place, row) in record.measurements.iter().enumerate() {
         let path = format!("/measurements/{place}/data");

@@ -83,7 +83,7 @@ pub enum ResultAnswer {
 }
 
 impl ResultAnswer {
-    /// The answer of a result that always lets the disk be used.
+    /// The answer of a result that does not reject the disk.
     fn decided(is_decided: bool) -> Self {
         if is_decided {
             Self::Given

@@ -253,6 +253,8 @@ pub struct RateSearch {
     /// The rate of the controls, as a multiple of the rate of the answer.
     control_factor: Option<f64>,
     control: Option<RateControl>,
+    /// A control met a stall, and was measured again.
+    has_stalled_control: bool,
 }
 
 /// The rate that a cell served, and for how long.
@@ -286,6 +288,7 @@ impl RateSearch {
             falls: 0,
             control_factor: None,
             control: None,
+            has_stalled_control: false,
         }
     }
 

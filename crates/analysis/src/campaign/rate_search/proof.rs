@@ -5,7 +5,7 @@ use super::answer::EPISODES_MIN;
 use super::cell::MeasuredRate;
 use super::fit::{heavy_traffic, over_dispersion};
 use super::near::NEAR_S;
-use super::stalls::count_at_most;
+use super::stalls::{OBSERVED_USE_MAX, count_at_most};
 use super::{CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateControl, RateSearch, SearchStep};
 use diskproof_model::rate::RateCellKind;
 
@@ -146,6 +146,15 @@ impl RateSearch {
 
     pub(super) fn after_control(&mut self, measured: MeasuredRate, tried: usize) -> SearchStep {
         let gave_up = measured.gave_up;
+        // Much less than is served cannot overload the target: it stalled, unless it does so again.
+        if gave_up
+            && !self.has_stalled_control
+            && measured.rate() <= OBSERVED_USE_MAX * self.saturated
+            && self.has_time_for_control()
+        {
+            self.has_stalled_control = true;
+            return self.next_control(tried);
+        }
         self.cells.push(measured);
         let controls: Vec<&MeasuredRate> = self
             .cells
@@ -165,10 +174,13 @@ impl RateSearch {
             },
             failed,
         });
-        let end_s = self.now_s + self.whole_cell_s(self.scaled_s(CONTROL_S));
-        if !failed && tried + 1 < CONTROLS_MAX && end_s <= self.times.total_s {
+        if !failed && tried + 1 < CONTROLS_MAX && self.has_time_for_control() {
             return self.next_control(tried + 1);
         }
         SearchStep::Answer(self.answer())
+    }
+
+    fn has_time_for_control(&self) -> bool {
+        self.now_s + self.whole_cell_s(self.scaled_s(CONTROL_S)) <= self.times.total_s
     }
 }

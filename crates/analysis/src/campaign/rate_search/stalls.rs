@@ -97,7 +97,7 @@ impl StallEvidence {
         let mut evidence = Self::default();
         for (index, cell) in cells.iter().enumerate() {
             let is_within = cell.rate() <= OBSERVED_USE_MAX * fitted.served;
-            if !is_within || is_meant_to_be_late(cell, fitted) {
+            if !is_within || cell.cell.kind == RateCellKind::Saturation {
                 continue;
             }
             evidence.late += cell.late();
@@ -165,19 +165,6 @@ impl StallEvidence {
     }
 }
 
-/// Returns `true` if the cell shows the end of the capacity as it should, and not a stall.
-fn is_meant_to_be_late(cell: &MeasuredRate, fitted: &FittedLateness) -> bool {
-    match cell.cell.kind {
-        RateCellKind::Saturation => true,
-        RateCellKind::Control => cell.is_overloaded(fitted.promised),
-        RateCellKind::Doubling
-        | RateCellKind::Curve
-        | RateCellKind::Near
-        | RateCellKind::Repeated
-        | RateCellKind::Hold => false,
-    }
-}
-
 /// Returns `true` if a cell after this one was served at no lower rate: the target did not become
 /// slower, it stalled. Cells of other kinds are too short to show that, or meant to be late.
 fn is_served_later(cell: &MeasuredRate, later: &[MeasuredRate], fitted: &FittedLateness) -> bool {
@@ -202,7 +189,8 @@ fn is_served_later(cell: &MeasuredRate, later: &[MeasuredRate], fitted: &FittedL
 struct Stall {
     /// Its length beyond the latency limit, in seconds.
     length_s: f64,
-    /// Seconds of it for which this program waited for a processor.
+    /// Seconds of it for which this program waited for a processor, beyond what is usual in its
+    /// cell.
     waited_s: f64,
 }
 
@@ -223,10 +211,11 @@ fn stalls_of_cell(
     fitted: &FittedLateness,
 ) -> Vec<Stall> {
     let idle = 1.0 - cell.rate() / fitted.served;
-    let whole = whole_cell(cell);
+    let batches = with_unusual_waits(cell);
+    let whole = whole_cell(&batches);
     let mut stalls = Vec::new();
     let mut in_progress_s: f64 = 0.0;
-    for cluster in late_clusters(cell, fitted) {
+    for cluster in late_clusters(cell, &batches, fitted) {
         if !cluster.is_stall(cell, fitted) {
             continue;
         }
@@ -244,7 +233,7 @@ fn stalls_of_cell(
         // A request waited for that long: it came as the stall began that ended the cell.
         stalls.push(Stall {
             length_s: cell.cell.give_up_s.max(in_progress_s),
-            waited_s: whole.waited_s,
+            waited_s: waited_at_the_end_s(&batches),
         });
     } else if stalls.is_empty()
         && cell.is_saturated(fitted.promised)
@@ -262,6 +251,35 @@ fn stalls_of_cell(
         });
     }
     stalls
+}
+
+/// The batches of a cell, in which this program waited only for as long as is not usual: every
+/// thread that wakes up waits a little for its processor, and many wakes add up to a part of each
+/// second.
+fn with_unusual_waits(cell: &MeasuredRate) -> Vec<Batch> {
+    let mut waits_s: Vec<f64> = cell.batches.iter().map(|batch| batch.waited_s).collect();
+    waits_s.sort_by(f64::total_cmp);
+    let usual_s = match waits_s.get(waits_s.len().saturating_sub(1) / 2) {
+        Some(median_s) => *median_s,
+        None => 0.0,
+    };
+    let mut batches = cell.batches.clone();
+    for batch in &mut batches {
+        batch.waited_s = (batch.waited_s - usual_s).max(0.0);
+    }
+    batches
+}
+
+/// For how long this program waited since the last answer, in seconds.
+fn waited_at_the_end_s(batches: &[Batch]) -> f64 {
+    let last_answered = batches
+        .iter()
+        .rposition(|batch| batch.requests > 0.0)
+        .unwrap_or(0);
+    batches[last_answered..]
+        .iter()
+        .map(|batch| batch.waited_s)
+        .sum()
 }
 
 /// The late requests of adjacent batches that are clearly later than the others of their cell.
@@ -315,23 +333,27 @@ impl LateCluster {
     }
 }
 
-/// The whole cell as one cluster.
-fn whole_cell(cell: &MeasuredRate) -> LateCluster {
+/// All batches of a cell as one cluster.
+fn whole_cell(batches: &[Batch]) -> LateCluster {
     let mut whole = LateCluster {
         late: 0.0,
         is_cut: true,
         longest_s: 0.0,
         waited_s: 0.0,
     };
-    for batch in &cell.batches {
+    for batch in batches {
         whole.add(batch, 0.0);
     }
     whole
 }
 
 /// The clusters of a cell.
-fn late_clusters(cell: &MeasuredRate, fitted: &FittedLateness) -> Vec<LateCluster> {
-    let mut shares: Vec<f64> = cell.batches.iter().map(Batch::late_share).collect();
+fn late_clusters(
+    cell: &MeasuredRate,
+    batches: &[Batch],
+    fitted: &FittedLateness,
+) -> Vec<LateCluster> {
+    let mut shares: Vec<f64> = batches.iter().map(Batch::late_share).collect();
     shares.sort_by(f64::total_cmp);
     let Some(quiet) = shares.get(shares.len().saturating_sub(1) / QUIET_PART) else {
         return Vec::new();
@@ -340,7 +362,7 @@ fn late_clusters(cell: &MeasuredRate, fitted: &FittedLateness) -> Vec<LateCluste
     let least = (STALLED_TIMES * usual.max(fitted.promised)).min(STALLED_SHARE_MAX);
     let mut clusters: Vec<LateCluster> = Vec::new();
     let mut before_waited_s = 0.0;
-    for batch in &cell.batches {
+    for batch in batches {
         let is_late = batch.late_share() > least;
         match clusters.last_mut() {
             Some(cluster) if cluster.is_cut && is_late => cluster.add(batch, usual),

@@ -202,6 +202,43 @@ fn stall_is_one_of_the_target_while_this_program_runs() {
     }
 }
 
+/// Each thread that wakes up waits a little for a processor: that is a part of each second, and no
+/// stall of this program.
+#[test]
+fn usual_waits_for_a_processor_hide_no_stall_of_the_target() {
+    let mut stalled = cell_with_a_late_batch(700.0, 0.53);
+    for batch in &mut stalled.batches {
+        batch.waited_s = 0.3;
+    }
+    let evidence = StallEvidence::seen(&[stalled], &FITTED);
+    assert_eq!((evidence.met, evidence.own_cells), (1, 0), "{evidence:?}");
+    let mut hold = cell_with_a_late_batch(2.0, 0.04);
+    hold.cell.kind = RateCellKind::Hold;
+    hold.cell.give_up_s = 1.0;
+    hold.gave_up = true;
+    hold.batches = vec![hold.batches[0]; 60];
+    hold.batches[59].requests = 0.0;
+    for batch in &mut hold.batches {
+        batch.waited_s = 0.02;
+    }
+    let evidence = StallEvidence::seen(&[hold], &FITTED);
+    assert_eq!(evidence.met, 1, "{evidence:?}");
+    assert!(!evidence.is_own_hold, "{evidence:?}");
+}
+
+/// A control far below what is served in which the target answers nothing has shown a stall, and no
+/// end of the capacity.
+#[test]
+fn stall_in_a_control_is_a_stall() {
+    let mut control = cell_with_a_late_batch(0.0, 0.0);
+    control.cell.kind = RateCellKind::Control;
+    control.cell.rate = 600.0;
+    control.cell.give_up_s = 1.0;
+    control.gave_up = true;
+    let evidence = StallEvidence::seen(&[control], &FITTED);
+    assert_eq!((evidence.met, evidence.length_s), (1, 1.0), "{evidence:?}");
+}
+
 /// A few slow requests while others are answered, and short waits of many.
 #[test]
 fn slow_requests_are_no_stall() {
