@@ -58,7 +58,6 @@ impl TestedDisks {
             write_rate: figures.write_rate.map(|rate| rate.average),
             read_rate: figures.read_rate.map(|rate| rate.average),
             slower: None,
-            undecided_before: Vec::new(),
         });
         true
     }
@@ -77,8 +76,7 @@ impl TestedDisks {
         self.disks
     }
 
-    /// Drops the records of tests that were stopped and went on, and of those that decided nothing
-    /// and were repeated. Every decision stays.
+    /// Drops the records of tests that were stopped and went on. Every decision stays.
     fn drop_interrupted_tests(&mut self) {
         self.disks.sort_by_key(|disk| {
             let has_decided = disk.verdict != AcceptVerdict::Undecided;
@@ -86,16 +84,10 @@ impl TestedDisks {
         });
         let mut kept: Vec<TestedDisk> = Vec::new();
         for disk in std::mem::take(&mut self.disks) {
-            if disk.verdict != AcceptVerdict::Undecided {
+            let is_superseded = disk.verdict == AcceptVerdict::Undecided
+                && kept.iter().any(|other| self.are_of_one_test(other, &disk));
+            if !is_superseded {
                 kept.push(disk);
-                continue;
-            }
-            if kept.iter().any(|other| self.are_of_one_test(other, &disk)) {
-                continue;
-            }
-            match kept.iter_mut().find(|other| repeats(other, &disk)) {
-                Some(later) => later.undecided_before.push(disk.run_id),
-                None => kept.push(disk),
             }
         }
         self.disks = kept;
@@ -169,20 +161,6 @@ impl TestedDisks {
     }
 }
 
-/// Returns `true` if a test is a later one of the disk whose earlier test decided nothing, and
-/// decided it: the same place, size and serial numbers. A disk that reports no serial number may be
-/// another one in the same place.
-fn repeats(later: &TestedDisk, earlier: &TestedDisk) -> bool {
-    later.verdict != AcceptVerdict::Undecided
-        && later.started > earlier.started
-        && later.host == earlier.host
-        && later.target == earlier.target
-        && later.model == earlier.model
-        && later.claimed_bytes == earlier.claimed_bytes
-        && !later.serials.is_empty()
-        && later.serials == earlier.serials
-}
-
 fn write_rate(disk: &TestedDisk) -> Option<f64> {
     disk.write_rate
 }
@@ -240,11 +218,6 @@ pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
         clauses.extend(verdict_clause(disks, verdict, participle));
     }
     clauses.extend(slower_clause(disks));
-    let left_out: usize = disks.iter().map(|disk| disk.undecided_before.len()).sum();
-    if left_out > 0 {
-        let earlier = counted(left_out as u64, "earlier undecided test");
-        clauses.push(format!("{earlier} left out"));
-    }
     let count = counted(disks.len() as u64, "disk");
     Some(format!("{count} tested: {}", clauses.join("; ")))
 }
@@ -473,46 +446,6 @@ mod tests {
         genuine.run_id = "genuine".to_owned();
         let disks = judged(&[record(1, Fault::Wraps), genuine]);
         assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
-    }
-
-    #[test]
-    fn undecided_test_that_was_repeated_is_left_out() {
-        let test = |run_id: &str, started: &str, fault, salt| {
-            let mut record = record(1, fault);
-            record.run_id = run_id.to_owned();
-            record.started = started.to_owned();
-            for layer in &mut record.targets[0].layers {
-                layer.serial = Some("S1".to_owned());
-            }
-            accept_of(&mut record).data.plan.salt = salt;
-            record
-        };
-        let mut first = test("first", "2026-11-30T01:00:00Z", Fault::None, 1);
-        accept_of(&mut first).figures.verdict = AcceptVerdict::Undecided;
-        let later = test("later", "2026-11-30T02:00:00Z", Fault::None, 2);
-        let disks = judged(&[first.clone(), later.clone()]);
-        assert_eq!(disks.len(), 1);
-        assert_eq!(disks[0].undecided_before, ["first"]);
-        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Alike));
-        assert!(
-            tests_clause(&disks)
-                .unwrap()
-                .contains("1 earlier undecided test")
-        );
-        // What was decided before says nothing about the test that decided nothing afterwards.
-        let before = test("before", "2026-11-30T00:00:00Z", Fault::None, 3);
-        assert_eq!(judged(&[first.clone(), before]).len(), 2);
-        let rejected = test("rejected", "2026-11-30T01:00:00Z", Fault::Wraps, 4);
-        let disks = judged(&[rejected, later.clone()]);
-        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
-        // Without a serial number it may be another disk in the same place.
-        let mut others = [first, later];
-        for record in &mut others {
-            for layer in &mut record.targets[0].layers {
-                layer.serial = None;
-            }
-        }
-        assert_eq!(judged(&others).len(), 2);
     }
 
     #[test]
