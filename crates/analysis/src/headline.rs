@@ -4,7 +4,7 @@
 use crate::results::{ResultWords, result_words};
 use crate::words::{enumerated, sentence};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
-use diskproof_model::finding::{Cause, Meaning, Severity};
+use diskproof_model::finding::{Cause, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingFigures;
 use diskproof_model::record::Record;
@@ -34,7 +34,7 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
         let missed = enumerated(&missed);
         return Some(format!("Not fit for {profile}: missed {missed}."));
     }
-    if has_stopped_answering(record) {
+    if record.has_stopped_answering() {
         return Some(format!(
             "Undecided for {profile}: the target stopped answering."
         ));
@@ -58,14 +58,6 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
         ));
     }
     Some(format!("Fit for {profile}: {limits} met."))
-}
-
-/// Returns `true` if the run ended because its target did not answer any more.
-fn has_stopped_answering(record: &Record) -> bool {
-    record
-        .findings
-        .iter()
-        .any(|finding| finding.says == Meaning::EndedEarly && finding.severity == Severity::Failure)
 }
 
 /// The thresholds with this outcome, as the user or the profile wrote them.

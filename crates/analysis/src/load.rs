@@ -510,12 +510,11 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
     );
     Some(match figures.outcome {
         LoadOutcome::Sustained => format!(
-            "sustains {} {unit} (95 %: {} to {}) {promise}{}{}",
+            "sustains {} {unit} (95 %: {} to {}) {promise}{}",
             to_a_percent(figures.rate),
             to_a_percent(figures.low),
             to_a_percent(figures.high),
-            break_text(figures),
-            no_stall_text(figures)
+            break_text(figures)
         ),
         LoadOutcome::AtLeast => at_least_text(figures, plan, unit, &promise),
         LoadOutcome::PerhapsNone => perhaps_none_text(figures, unit, &promise),
@@ -556,9 +555,8 @@ fn at_least_text(figures: &LoadFigures, plan: &RatePlan, unit: &str, promise: &s
         _ => not_broken_text(figures, plan),
     };
     format!(
-        "sustains at least {} {unit} {promise}{end}{}",
-        to_a_percent(figures.low),
-        no_stall_text(figures)
+        "sustains at least {} {unit} {promise}{end}",
+        to_a_percent(figures.low)
     )
 }
 
@@ -625,18 +623,6 @@ fn not_broken_text(figures: &LoadFigures, plan: &RatePlan) -> String {
     format!(
         ": {} was not shown to break it{late}",
         to_a_percent(control.rate)
-    )
-}
-
-/// `; no stall in 5 min 18 s`: a promise holds for the time that was looked at, because rarer
-/// stalls may break it. Empty where stalls were met, and in older records.
-fn no_stall_text(figures: &LoadFigures) -> String {
-    if figures.stalls.met > 0 || figures.stalls.observed_ns == 0 {
-        return String::new();
-    }
-    format!(
-        "; no stall in {}",
-        format_duration(figures.stalls.observed_ns)
     )
 }
 

@@ -7,7 +7,7 @@ use crate::advice::Advice;
 use crate::campaign::{CampaignPart, DroppedSlice};
 use crate::expectation::Expectation;
 use crate::files_record::FilesRecord;
-use crate::finding::Finding;
+use crate::finding::{Finding, Meaning, Severity};
 use crate::health::DiskHealth;
 use crate::latency_search::LatencySearch;
 use crate::layers::LayersRecord;
@@ -225,6 +225,13 @@ impl Record {
         self.results.iter().find_map(|result| match result {
             TaskResult::Observed(observed) => Some(&**observed),
             _ => None,
+        })
+    }
+
+    /// True if the run ended because its target did not answer any more.
+    pub fn has_stopped_answering(&self) -> bool {
+        self.findings.iter().any(|finding| {
+            finding.says == Meaning::EndedEarly && finding.severity == Severity::Failure
         })
     }
 

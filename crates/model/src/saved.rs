@@ -1,12 +1,12 @@
 //! Makes the short form of a saved run: what a list of runs shows without opening the records. Made
 //! once from a record, so that every list says the same.
 
+use crate::accept::AcceptVerdict;
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
 use crate::rate::RateCellKind;
 use crate::record::Record;
-use crate::results::ResultAnswer;
 use crate::row::Row;
 use crate::surface::SeekPattern;
 use crate::target::TargetIdentity;
@@ -37,7 +37,7 @@ pub struct SavedRun {
     pub note: Option<String>,
     /// True if the run ended before its plan did.
     pub partial: bool,
-    /// True if a result of the run, such as that of an acceptance test, is undecided.
+    /// True of an acceptance test that decided nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
     /// Version of the measuring method.
@@ -114,24 +114,14 @@ impl SavedRun {
             note: record.note.clone(),
             partial: record.partial,
             undecided: record
-                .results
-                .iter()
-                .any(|result| result.inner().answer() == ResultAnswer::Undecided),
+                .accept()
+                .is_some_and(|accept| accept.figures.verdict == AcceptVerdict::Undecided),
             method: record.method,
             worst: worst(record),
             findings: serious_findings(record),
             figures: headlines(record),
         }
     }
-}
-
-/// Returns `true` if the same disks lie below both lists of targets, by serial number where they
-/// have one: a kernel name may change from boot to boot.
-pub fn have_same_disks(some: &[TargetIdentity], others: &[TargetIdentity]) -> bool {
-    let (some, others) = (disks_below(some), disks_below(others));
-    some.iter()
-        .map(SavedDisk::best_name)
-        .eq(others.iter().map(SavedDisk::best_name))
 }
 
 /// The disks below targets, each once.

@@ -134,9 +134,12 @@ impl TargetIdentity {
     /// a device that went to another one, and a copy of a filesystem has the inodes of its
     /// original.
     pub fn has_same_storage(&self, other: &Self) -> bool {
-        if !self.is_same(other) {
-            return false;
-        }
+        self.is_same(other) && self.lies_on_same_storage(other)
+    }
+
+    /// True if both lie on the same disk, file or volume, also after a restart of the machine, which
+    /// gives devices other numbers and names.
+    pub fn lies_on_same_storage(&self, other: &Self) -> bool {
         let is_same_device = match (self.layers.first(), other.layers.first()) {
             (Some(layer), Some(other)) => layer.has_same_storage(other),
             (None, None) => true,
@@ -150,7 +153,20 @@ impl TargetIdentity {
         let are_same_disks = few
             .disks()
             .all(|disk| many.disks().any(|other| disk.has_same_storage(other)));
-        is_same_device && are_same_disks && few.layers.is_empty() == many.layers.is_empty()
+        is_same_device
+            && are_same_disks
+            && few.layers.is_empty() == many.layers.is_empty()
+            && self.server() == other.server()
+    }
+
+    /// The server of a network filesystem, as the mount names it; `None` of local storage.
+    fn server(&self) -> Option<&str> {
+        let filesystem = self.filesystem.as_ref()?;
+        if is_network_filesystem(&filesystem.kind) {
+            Some(&filesystem.source)
+        } else {
+            None
+        }
     }
 }
 

@@ -167,12 +167,12 @@ impl PostgresError {
     pub(crate) fn before_end(self, removed: Result<(), Self>) -> Self {
         let first = Box::new(self);
         match removed {
-            Err(not_removed @ Self::NotRemoved { .. }) => Self::Remains {
+            Ok(()) => *first,
+            Err(Self::Open(stays @ OpenError::Stays { .. })) => Self::Stays { first, stays },
+            Err(not_removed) => Self::Remains {
                 first,
                 not_removed: Box::new(not_removed),
             },
-            Err(Self::Open(stays @ OpenError::Stays { .. })) => Self::Stays { first, stays },
-            Ok(()) | Err(_) => *first,
         }
     }
 

@@ -221,19 +221,26 @@ impl Running for InsertsRun<'_> {
         }
     }
 
-    /// Removes the cluster.
+    /// Ends the workloads, and removes the cluster.
     fn end(
         self: Box<Self>,
         ended: Result<(), EarlyEnd>,
-        _: &mut Bench,
+        bench: &mut Bench,
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
-        let Server::Started(server) = self.server else {
+        let Self {
+            server,
+            between,
+            removal_end,
+            ..
+        } = *self;
+        let ended = Box::new(between).end(ended, bench, sink);
+        let Server::Started(server) = server else {
             return ended;
         };
         sink.progress.finish();
         sink.progress.look_at_end();
-        let removed = server.cluster.end(self.removal_end);
+        let removed = server.cluster.end(removal_end);
         sink.results().leftover = None;
         match removed {
             Ok(()) => ended,

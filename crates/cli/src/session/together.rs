@@ -4,6 +4,7 @@
 use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
+use super::workloads::mark_shortened;
 use crate::interrupt;
 use crate::progress_display::AfterSlice;
 use diskproof_engine::RunError;
@@ -139,7 +140,7 @@ impl<'p> TogetherRun<'p> {
             measurement.slices.push(slice);
         }
         let so_far = sink.add(measured);
-        self.end(slot, &so_far, sink);
+        self.show_end(slot, &so_far, sink);
         ended
     }
 
@@ -151,11 +152,11 @@ impl<'p> TogetherRun<'p> {
             late_ns,
         };
         update_record(sink, |together| together.skipped.push(skipped));
-        self.end(slot, &[], sink);
+        self.show_end(slot, &[], sink);
     }
 
     /// Shows that a slot has ended, and with the last one its group.
-    fn end(&self, slot: Slot, so_far: &[Measurement], sink: &mut Sink) {
+    fn show_end(&self, slot: Slot, so_far: &[Measurement], sink: &mut Sink) {
         if slot.part + 1 < slot.parts {
             sink.progress.end_slice(AfterSlice::GoesOn);
         } else {
@@ -201,6 +202,22 @@ impl Running for TogetherRun<'_> {
         self.next += 1;
         self.measure(slot, bench, sink)?;
         Ok(Stepped::More)
+    }
+
+    /// Says of every workload whose slots were not over how much time it was to get.
+    fn end(
+        self: Box<Self>,
+        ended: Result<(), EarlyEnd>,
+        _bench: &mut Bench,
+        sink: &mut Sink,
+    ) -> Result<(), EarlyEnd> {
+        if ended.is_err() {
+            for slot in &self.slots[self.next..] {
+                mark_shortened(self.groups[slot.group].group, true, sink);
+            }
+            sink.keep_results();
+        }
+        ended
     }
 }
 

@@ -65,7 +65,7 @@ impl Running for WorkloadsRun<'_> {
         if ended.is_err() {
             for schedule in self.order.unfinished() {
                 schedule.drop_rest();
-                mark_shortened(schedule, sink);
+                mark_shortened(schedule.group, schedule.is_shortened(), sink);
             }
             sink.keep_results();
         }
@@ -92,14 +92,18 @@ fn end_without_rest(schedule: &mut SliceSchedule<'_>, sink: &mut Sink) {
     schedule.drop_rest();
     sink.progress.begin(schedule.group, Some(0));
     sink.progress.end_slice(AfterSlice::Over);
-    let measured = mark_shortened(schedule, sink);
+    let measured = mark_shortened(schedule.group, schedule.is_shortened(), sink);
     sink.progress.end(&measured);
 }
 
-/// Notes that a group which is over got less time than planned. Returns its measurements.
-fn mark_shortened(schedule: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
+/// Notes whether a group which is over got less time than planned. Returns its measurements.
+pub(super) fn mark_shortened(
+    group: Group<'_>,
+    is_shortened: bool,
+    sink: &Sink,
+) -> Vec<Measurement> {
     let mut measured = Vec::new();
-    let workloads = schedule.group.workloads;
+    let workloads = group.workloads;
     for measurement in &mut sink.results().data.measurements {
         if !workloads
             .iter()
@@ -107,7 +111,7 @@ fn mark_shortened(schedule: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement>
         {
             continue;
         }
-        measurement.shortened_from_ns = if schedule.is_shortened() {
+        measurement.shortened_from_ns = if is_shortened {
             measurement.workload.stop.time_ns
         } else {
             None
@@ -180,7 +184,7 @@ fn measure_slice(
     }
     sink.progress.end_slice(AfterSlice::Over);
     let measured = if schedule.is_shortened() {
-        mark_shortened(schedule, sink)
+        mark_shortened(schedule.group, true, sink)
     } else {
         so_far
     };

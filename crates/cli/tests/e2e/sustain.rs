@@ -211,7 +211,7 @@ fn series_that_was_killed_goes_on_and_ends() {
             measured_by_method_1 as fn(&mut Value),
             "measures in another way",
         ),
-        (measured_on_another_disk, "on another disk"),
+        (measured_on_another_disk, "on another disk or volume"),
     ] {
         let edited_history = edited_copy(&history, here.path(), edit);
         let again = command.replace("/history.db", &format!("/{edited_history}"));

@@ -163,8 +163,7 @@ pub(super) struct Place {
 }
 
 /// The search for places ends after so many, because a circle of mounts would not end. Chosen, not
-/// measured: more than a few mounts of one file are rare, and the places found first are the ones
-/// nearest to the target.
+/// measured: more than a few mounts of one file are rare. Later ones are not looked at.
 const PLACES_MAX: usize = 64;
 
 impl Place {

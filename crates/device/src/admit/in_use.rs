@@ -247,7 +247,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
 }
 
 /// Devices on top of each other are followed so far: a broken sysfs might have circles. Chosen, not
-/// measured; the lowest holders, which are followed first, are reasons in any case.
+/// measured; the lowest holders are reasons in any case.
 const HOLDERS_DEPTH_MAX: u32 = 16;
 
 /// Adds a reason for each device on top of the device `name`, whose directory in sysfs is `sysfs`.

@@ -24,9 +24,8 @@ const BLOCK_BYTES: u32 = 4096;
 /// in their piece. A device whose end lies far before its claim would otherwise need days. Chosen,
 /// not measured: the first failures show where the good blocks end.
 const NARROWINGS_MAX: u32 = 8;
-/// After so many failed requests in a row the device has to show that it is still there. Chosen,
-/// not measured: a bad region of 64 MiB is longer than those of most disks, and the check costs one
-/// read.
+/// After so many failed requests in a row, parts of a narrowed one included, the device has to show
+/// that it is still there. Chosen, not measured; the check costs one read.
 const FAILED_MAX: u32 = 64;
 /// Errors that mean that the device is gone: no such device or address, no device, no medium, shut
 /// down.

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// wake-up.
 const TICK: Duration = Duration::from_millis(10);
 /// The shortest gap that counts where a SIGCONT shows that the process was stopped: a thread of an
-/// idle machine is never this late.
+/// idle machine is seldom this late. Chosen, not measured.
 const STOPPED_NS_MIN: u64 = 30_000_000;
 /// The shortest gap that counts without SIGCONT. A limit of CPU time (`cpu.max` of a cgroup)
 /// withholds processors for some 100 ms at a time. A stalling disk can hold this thread up for

@@ -13,7 +13,6 @@ use diskproof_history::Filter;
 use diskproof_model::budget::TargetUse;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::Record;
-use diskproof_model::saved::have_same_disks;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
 use diskproof_model::units::{
@@ -272,8 +271,8 @@ impl<'a> Series<'a> {
         text
     }
 
-    /// The complete runs of the history with this label on the same target of this machine. Another
-    /// series may have the same label, which is only the pause by default.
+    /// The runs of the history with this label on the same target of this machine. Another series
+    /// may have the same label, which is only the pause by default.
     fn saved_records(&self, target: &TargetIdentity) -> Result<Vec<Record>, Failure> {
         let place = history_place(self.flags.history.file())?;
         let Some(history) = open_if_there(&place)? else {
@@ -287,7 +286,7 @@ impl<'a> Series<'a> {
         let host = host_facts().name;
         let mut records = Vec::new();
         for run in history.list(&filter).map_err(Failure::History)?.runs {
-            if run.partial || run.host != host || run.targets != [target.path.as_str()] {
+            if run.host != host || run.targets != [target.path.as_str()] {
                 continue;
             }
             records.extend(saved_record(&history, &run.run_id));
@@ -323,8 +322,12 @@ impl<'a> Series<'a> {
         if saved.method != METHOD_VERSION {
             return Some("by a version of diskproof that measures in another way");
         }
-        if !have_same_disks(&saved.targets, std::slice::from_ref(target)) {
-            return Some("on another disk");
+        let is_same_storage = saved
+            .targets
+            .iter()
+            .all(|other| other.lies_on_same_storage(target));
+        if !is_same_storage {
+            return Some("on another disk or volume");
         }
         if !self.has_same_load(&saved.plan, plan) {
             return Some("with another load");
@@ -353,18 +356,25 @@ impl<'a> Series<'a> {
 
     /// The points of the saved measurements, the oldest first.
     fn points(&self, target: &TargetIdentity, plan: &Plan) -> Result<Vec<LatencyPoint>, Failure> {
-        let records = self.saved_measurements(target, plan)?;
-        let mut points: Vec<LatencyPoint> = records.iter().filter_map(latency_point).collect();
+        let mut points = Vec::new();
+        for record in self.saved_measurements(target, plan)? {
+            if !record.partial {
+                points.extend(latency_point(&record));
+            }
+        }
         points.sort_by_key(|point| point.at_s);
         Ok(points)
     }
 
-    /// The worst exit code of the measurements that were saved before this process began.
+    /// The worst exit code of the measurements that were saved before this process began. One that
+    /// was killed or interrupted says nothing, unless the disk did not answer any more.
     fn worst_saved_exit(&self, target: &TargetIdentity, plan: &Plan) -> Result<Exit, Failure> {
         let undecided = self.flags.undecided;
         let mut worst = Exit::Done;
         for record in self.saved_measurements(target, plan)? {
-            worst = worse_exit(worst, exit_of_record(&record, undecided));
+            if !record.partial || record.has_stopped_answering() {
+                worst = worse_exit(worst, exit_of_record(&record, undecided));
+            }
         }
         Ok(worst)
     }
