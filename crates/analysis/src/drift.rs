@@ -6,7 +6,8 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance, widening};
 use diskproof_model::trend::{Drift, LatencyPoint, SlowHour};
 
-/// With fewer points no line is fitted: with three, its slope has an interval of 13 standard errors.
+/// With fewer points no line is fitted: with three, its slope has an interval of 13 standard
+/// errors.
 const POINTS_MIN: usize = 4;
 /// An hour with fewer points is not called slow: one late measurement would be enough.
 const HOUR_POINTS_MIN: usize = 3;

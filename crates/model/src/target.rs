@@ -137,8 +137,8 @@ impl TargetIdentity {
         self.is_same(other) && self.lies_on_same_storage(other)
     }
 
-    /// True if both lie on the same disk, file or volume, also after a restart of the machine, which
-    /// gives devices other numbers and names.
+    /// True if both lie on the same disk, file or volume, also after a restart of the machine,
+    /// which gives devices other numbers and names.
     pub fn lies_on_same_storage(&self, other: &Self) -> bool {
         let is_same_device = match (self.layers.first(), other.layers.first()) {
             (Some(layer), Some(other)) => layer.has_same_storage(other),

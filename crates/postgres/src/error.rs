@@ -328,7 +328,7 @@ mod tests {
             "{remains}"
         );
         assert!(matches!(after(Ok(())), PostgresError::Stopped));
-        let lost = PostgresError::Server("its guard process was killed".to_owned());
-        assert!(matches!(after(Err(lost)), PostgresError::Stopped));
+        let other = PostgresError::Server("the directory is not ours any more".to_owned());
+        assert!(matches!(after(Err(other)), PostgresError::Remains { .. }));
     }
 }
