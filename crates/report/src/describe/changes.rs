@@ -248,6 +248,7 @@ fn percent_interval(ratio: Ratio) -> String {
     let half = longer_arm(ratio);
     let low = percent_text(ratio.low_95, half);
     match ratio.high_95 {
+        Some(high) if ratio.low_95 == 0.0 => format!("{} or less", percent_text(high, half)),
         Some(high) => {
             let low_number = low.trim_end_matches(['%', '\u{a0}']);
             format!("{low_number} to {}", percent_text(high, half))
