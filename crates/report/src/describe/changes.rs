@@ -9,7 +9,9 @@ use super::ratio::{change_text, longer_arm, percent_text};
 use crate::labels;
 use crate::text::{glue, list};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
-use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
+use diskproof_model::comparison::{
+    Candidate, Comparison, Figure, MetricComparison, Ratio, Side, Verdict,
+};
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::units::counted;
 use std::cmp::Ordering;
@@ -155,7 +157,12 @@ fn outcome_text(candidate: &Candidate) -> &str {
         .metrics
         .iter()
         .any(|metric| firmness(metric.verdict) > Firmness::Open);
-    if differs {
+    // The summary begins with the rates that searches promise.
+    let has_promised_rate = candidate
+        .metrics
+        .iter()
+        .any(|metric| metric.figure == Figure::PromisedRate);
+    if differs || has_promised_rate {
         &candidate.summary
     } else if total > 0 && tally.undecided == total {
         "No difference found:"
