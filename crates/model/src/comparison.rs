@@ -74,8 +74,8 @@ pub struct RunReference {
 pub struct Candidate {
     /// The side that is compared with A.
     pub side: Side,
-    /// The verdicts counted over the headline metrics: one a workload, and the survey's average
-    /// rate and random access time.
+    /// The verdicts counted over the headline metrics: one a workload, the survey's average rate
+    /// and random access time, and the rate that a search promises.
     pub headline: Tally,
     /// The verdicts counted over all metrics.
     pub all: Tally,
@@ -87,7 +87,7 @@ pub struct Candidate {
     pub notes: Vec<String>,
     /// Every metric that both sides have, in the order of the baseline's plan.
     pub metrics: Vec<MetricComparison>,
-    /// Figures that only one side has.
+    /// Figures that only one side has, and results that are not compared.
     pub unmatched: Vec<Unmatched>,
     /// Latency distributions for overlaying, in the order of the baseline's plan.
     pub percentiles: Vec<PercentilePair>,
@@ -160,10 +160,10 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricComparison {
     /// The metric's name, unique within the candidate: `random-read-d32.iops`,
-    /// `mixed-random.read.p99`, `curve.average`, `access.random`. With several targets the target's
+    /// `mixed-random.read.p99`, `curve.average`, `access.random`, `load.rate`. With several targets the target's
     /// number (from 1) stands before it: `2:random-read-d32.iops`.
     pub metric: String,
-    /// The workload that the figure belongs to, or `curve`, `burst`, `access`.
+    /// The workload that the figure belongs to, or `curve`, `burst`, `access`, `load`.
     pub subject: String,
     /// Index of the target.
     pub target: usize,
@@ -304,18 +304,19 @@ pub struct Needed {
     pub runs: Option<u64>,
 }
 
-/// A figure that only one side has.
+/// A figure that only one side has, or a result that is not compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unmatched {
-    /// The workload, or `curve`, `burst`, `access`.
+    /// The workload, or `curve`, `burst`, `access`, `load`, or a result in words.
     pub subject: String,
     /// The side that has it.
     pub only: Holder,
-    /// The reason why the other side has none, as far as its record says.
+    /// The reason why the other side has none, as far as its record says, or why both are not
+    /// compared.
     pub why: Option<String>,
 }
 
-/// One of the two sides.
+/// The side that has something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Holder {
@@ -323,6 +324,8 @@ pub enum Holder {
     A,
     /// The candidate has it.
     B,
+    /// Both sides have it, and it is not compared, as `why` says.
+    Both,
 }
 
 /// The latency distributions of both sides, the runs of a side merged.

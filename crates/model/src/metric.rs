@@ -39,11 +39,14 @@ pub enum Figure {
     /// Mean access time of a pattern.
     #[serde(rename = "access-time")]
     AccessTime,
+    /// The highest rate that keeps a promise about latency.
+    #[serde(rename = "rate")]
+    PromisedRate,
 }
 
 impl Figure {
     /// Every figure.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Iops,
         Self::Throughput,
         Self::Mean,
@@ -54,6 +57,7 @@ impl Figure {
         Self::CurveMin,
         Self::CurveMax,
         Self::AccessTime,
+        Self::PromisedRate,
     ];
 
     /// The word used in records and on the command line.
@@ -69,6 +73,7 @@ impl Figure {
             Self::CurveMin => "min",
             Self::CurveMax => "max",
             Self::AccessTime => "access-time",
+            Self::PromisedRate => "rate",
         }
     }
 }

@@ -2,6 +2,7 @@
 //! from the origin of the plane of reads and writes per second. The ends of the rays are the
 //! boundary within which the target keeps its promise.
 
+use crate::digits::to_a_percent;
 use crate::estimate::Estimate;
 use crate::rate::{LoadData, LoadFigures};
 use schemars::JsonSchema;
@@ -46,6 +47,16 @@ pub struct RayFigures {
 }
 
 impl RayFigures {
+    /// The name of its figures in tables and thresholds, such as `load-reads-50`.
+    pub fn subject(&self) -> String {
+        format!("load-reads-{}", self.read_percent())
+    }
+
+    /// Its share of reads in percent, as pages print it.
+    pub fn read_percent(&self) -> String {
+        to_a_percent(self.read_share * 100.0)
+    }
+
     /// True if the ray ends at a known place: its promise holds below, and breaks above.
     pub fn is_decided(&self) -> bool {
         self.load.outcome.has_both_ends()

@@ -14,9 +14,9 @@ use crate::layers::LayersRecord;
 use crate::limiter::BurstCredit;
 use crate::measurement::MovedTotal;
 use crate::observed::ObservedRecord;
-use crate::plan::Plan;
+use crate::plan::{Decide, Plan};
 use crate::postgres::PostgresRecord;
-use crate::rate::LoadRecord;
+use crate::rate::{LoadRecord, RateCellKind};
 use crate::rays::RaysRecord;
 use crate::row::Row;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
@@ -178,6 +178,21 @@ impl Record {
             TaskResult::Load(found) => Some(&**found),
             _ => None,
         })
+    }
+
+    /// Returns `true` if a search chose the rate of a row: that says what was offered, and not what
+    /// the target can do.
+    pub fn is_offered_by_search(&self, row: &Row) -> bool {
+        let Some(workloads) = self.plan.workload_task() else {
+            return false;
+        };
+        if !matches!(workloads.decide, Decide::Rate(_)) {
+            return false;
+        }
+        let row_name = &row.data.workload.name;
+        workloads
+            .searched()
+            .any(|(_, searched)| RateCellKind::has_named_row(row_name, &searched.name))
     }
 
     /// The boundary of reads and writes; `None` of a run that searched none.

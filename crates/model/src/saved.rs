@@ -5,12 +5,10 @@ use crate::accept::AcceptVerdict;
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
-use crate::rate::RateCellKind;
 use crate::record::Record;
 use crate::row::Row;
 use crate::surface::SeekPattern;
 use crate::target::TargetIdentity;
-use crate::task::Decide;
 use crate::workload::Access;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -192,7 +190,7 @@ impl Kind {
         Some(match figure.key.part {
             Part::Workload => {
                 let row = record.measurements.get(figure.key.measurement?)?;
-                if is_offered_by_search(record, row) {
+                if record.is_offered_by_search(row) {
                     return None;
                 }
                 let mut ops = row.headline_ops().into_iter();
@@ -237,21 +235,6 @@ impl Kind {
             OpKind::Trim => Self::Call,
         }
     }
-}
-
-/// Returns `true` if a search chose the rate of a row: that says what was offered, and not what the
-/// target can do.
-fn is_offered_by_search(record: &Record, row: &Row) -> bool {
-    let Some(workloads) = record.plan.workload_task() else {
-        return false;
-    };
-    if !matches!(workloads.decide, Decide::Rate(_)) {
-        return false;
-    }
-    let row_name = &row.data.workload.name;
-    workloads
-        .searched()
-        .any(|(_, searched)| RateCellKind::has_named_row(row_name, &searched.name))
 }
 
 /// One figure of each kind, then the second of each, and so on: the first few of them tell the

@@ -123,7 +123,7 @@ fn geometric_mean(logs: Vec<f64>, unit: &str) -> SideEstimate {
 }
 
 /// The figure of one kind of operation in a slice; `None` where the slice has too few latencies for
-/// it, and of the figures of surveys.
+/// it, and of the figures of surveys and searches.
 fn slice_figure(op: &SliceOp, figure: Figure) -> Option<f64> {
     let latency = op.latency;
     match figure {
@@ -133,6 +133,10 @@ fn slice_figure(op: &SliceOp, figure: Figure) -> Option<f64> {
         Figure::P50 => latency?.p50_ns.map(|ns| ns as f64),
         Figure::P99 => latency?.p99_ns.map(|ns| ns as f64),
         Figure::P99_9 => latency?.p99_9_ns.map(|ns| ns as f64),
-        Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax | Figure::AccessTime => None,
+        Figure::CurveAverage
+        | Figure::CurveMin
+        | Figure::CurveMax
+        | Figure::AccessTime
+        | Figure::PromisedRate => None,
     }
 }

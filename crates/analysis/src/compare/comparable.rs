@@ -9,7 +9,7 @@ use super::reasons::{
 use super::sides::{Run, WorkloadKey, is_live_pair};
 use super::workload_text::{
     BlockSizes, access_text, block_sizes_text, concurrent_text, load_text, percent_text,
-    shape_text, span_text, streams_text, sync_text,
+    shape_text, span_text, streams_text, sync_text, transaction_text,
 };
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
@@ -27,6 +27,12 @@ const UNWRITTEN_MAX: f64 = 0.01;
 /// unwritten blocks, differ by at most this: a disk or a thin volume need not move zeros. Chosen:
 /// the shares come from samples.
 const CONTENT_DIFFERENCE_MAX: f64 = 0.1;
+
+/// A part of a run that requests a workload.
+pub(super) trait Requesting<'a>: Compared {
+    /// The workload as it was requested.
+    fn requested(self) -> &'a Workload;
+}
 
 /// A workload as one run measured it.
 #[derive(Clone, Copy)]
@@ -54,11 +60,6 @@ impl<'a> MeasuredWorkload<'a> {
     /// The number of its slices. A workload that was measured in one go lists none.
     fn slices(self) -> u64 {
         self.row().data.slices.len().max(1) as u64
-    }
-
-    /// The workload as it was requested.
-    fn requested(self) -> &'a Workload {
-        &self.row().data.workload
     }
 
     fn target(self) -> Option<&'a TargetIdentity> {
@@ -126,6 +127,12 @@ impl<'a> MeasuredWorkload<'a> {
         } else {
             None
         }
+    }
+}
+
+impl<'a> Requesting<'a> for MeasuredWorkload<'a> {
+    fn requested(self) -> &'a Workload {
+        &self.row().data.workload
     }
 }
 
@@ -225,6 +232,16 @@ fn add_own_differences(reasons: &mut Reasons, a: MeasuredWorkload<'_>, b: Measur
         concurrent_text,
     );
     add_request_differences(&mut pair);
+    add_course_differences(reasons, a, b);
+}
+
+/// Adds the differences in the way two workloads were carried out: cache, engine, span, content.
+pub(super) fn add_course_differences(
+    reasons: &mut Reasons,
+    a: MeasuredWorkload<'_>,
+    b: MeasuredWorkload<'_>,
+) {
+    let mut pair = reasons.between(a, b);
     pair.add_if_different("cache-differs", |one| one.row().data.cache.used, cache_text);
     pair.add_if_different(
         "engine-differs",
@@ -238,8 +255,13 @@ fn add_own_differences(reasons: &mut Reasons, a: MeasuredWorkload<'_>, b: Measur
 }
 
 /// Adds the differences in what was requested: operations, offsets, sizes, and how many at a time.
-fn add_request_differences(pair: &mut Between<'_, MeasuredWorkload<'_>>) {
+pub(super) fn add_request_differences<'a, T: Requesting<'a>>(pair: &mut Between<'_, T>) {
     pair.add_if_different("mix-differs", |one| &one.requested().streams, streams_text);
+    pair.add_if_different(
+        "mix-differs",
+        |one| one.requested().transaction.as_ref(),
+        transaction_text,
+    );
     pair.add_if_different("access-differs", |one| &one.requested().access, access_text);
     pair.add_if_different(
         "block-size-differs",

@@ -172,7 +172,7 @@ impl Fact {
 
 /// Facts in the order in which they are reported: what the user changed, then nearest to the disk
 /// first.
-pub(super) const FACTS: [Fact; 30] = [
+pub(super) const FACTS: [Fact; 31] = [
     Fact::optional("setting", prepare_commands),
     Fact::new("reads", |part| {
         part.load_texts(|load| Some(share_text(load.read_share()?)))
@@ -245,6 +245,10 @@ pub(super) const FACTS: [Fact; 30] = [
     }),
     Fact::new("kernel", |part| {
         part.host_text(|host| Some(host.kernel.clone()))
+    }),
+    Fact::optional("PostgreSQL", |part| {
+        let postgres = part.record.postgres();
+        Vec::from_iter(postgres.map(|postgres| postgres.version.clone()))
     }),
     Fact::new("system", |part| part.host_text(|host| host.os.clone())),
     Fact::new("virtual", |part| {

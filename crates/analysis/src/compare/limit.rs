@@ -180,6 +180,13 @@ impl Limit {
 
     /// The reason why a candidate does not have the metric.
     fn why_missing(&self, candidate: &Candidate) -> String {
+        for unmatched in &candidate.unmatched {
+            if self.is_figure_of(&unmatched.subject)
+                && let Some(why) = &unmatched.why
+            {
+                return why.clone();
+            }
+        }
         let spellings = self.spellings_with_targets(candidate);
         if spellings.is_empty() {
             "one side does not have it, or has too few requests for a percentile".to_owned()
@@ -206,7 +213,11 @@ impl Limit {
             Some(ratio) => self.judge_ratio(metric, ratio),
             None => JudgedLimit {
                 outcome: ConditionOutcome::Unanswered,
-                why: "measured too briefly for an interval".to_owned(),
+                why: match metric.figure {
+                    Figure::PromisedRate => "both searches answer \"at least\"",
+                    _ => "measured too briefly for an interval",
+                }
+                .to_owned(),
             },
         }
     }
@@ -266,6 +277,7 @@ struct JudgedLimit {
 fn interval_text(ratio: Ratio) -> String {
     let low = (ratio.low_95 - 1.0) * 100.0;
     match ratio.high_95 {
+        Some(high) if ratio.low_95 == 0.0 => format!("{:+.1} % or less", (high - 1.0) * 100.0),
         Some(high) => format!("{low:+.1} % to {:+.1} %", (high - 1.0) * 100.0),
         None => format!("{low:+.1} % or more"),
     }

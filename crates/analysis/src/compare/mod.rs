@@ -1,8 +1,8 @@
 //! Compares runs metric by metric: gives a ratio with its interval and a verdict, or the reason why
 //! two figures cannot be compared. docs/compare.md explains the statistics.
 //!
-//! * `pair`: parts that both sides have; `workload_metrics`, `survey`, `files`, `observed`: their
-//!   metrics; `rates`, `latencies`: figures and errors, as a `side_estimate`; `distribution`:
+//! * `pair`: parts that both sides have; `workload_metrics`, `survey`, `files`, `promised`,
+//!   `inserts`, `observed`: their metrics; `uncompared`: results without one; `rates`, `latencies`: figures and errors, as a `side_estimate`; `distribution`:
 //!   latencies.
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
 //! * `comparable`: what must agree, and `workload_text`: in words; `differences` of the `facts`:
@@ -22,11 +22,13 @@ mod earlier;
 mod error;
 mod facts;
 mod files;
+mod inserts;
 mod latencies;
 mod limit;
 mod notes;
 mod observed;
 mod pair;
+mod promised;
 mod rates;
 mod ratio;
 mod reasons;
@@ -39,6 +41,7 @@ mod summary;
 mod survey;
 #[cfg(test)]
 mod test_figures;
+mod uncompared;
 mod verdict;
 mod workload_metrics;
 mod workload_text;
@@ -62,6 +65,7 @@ use diskproof_model::comparison::{
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
 use pair::{Pair, PartOnSides, PendingMetric};
+use reasons::Compared as _;
 use sides::Sides;
 use verdict::AdjustedP;
 
@@ -149,14 +153,17 @@ fn run_reference(run: &Run<'_>) -> RunReference {
 fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
     let sides = Sides::from_groups(&question.baseline, group, letter);
     let earlier = EarlierRuns::from_history(&question.history, &sides);
-    let ComparedWorkloads {
-        mut pending,
-        percentiles,
-        mut unmatched,
-    } = compare_workloads(&sides, &earlier);
+    let mut unmatched = Vec::new();
+    let promised = promised::promised_rates(&sides, &earlier, &mut unmatched);
+    let mut pending = promised.metrics;
+    let workloads = compare_workloads(&sides, &earlier);
+    pending.extend(workloads.pending);
+    unmatched.extend(workloads.unmatched);
     pending.extend(survey::survey_metrics(&sides, &earlier, &mut unmatched));
     pending.extend(files::step_metrics(&sides, &earlier, &mut unmatched));
+    pending.extend(inserts::insert_metrics(&sides, &earlier, &mut unmatched));
     pending.extend(observed::load_metrics(&sides, &mut unmatched));
+    unmatched.extend(uncompared::uncompared_results(&sides));
     let metrics = decide_all(pending, question.margin);
     let mut headline_tally = Tally::default();
     let mut tally_of_all = Tally::default();
@@ -170,12 +177,19 @@ fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str
         side: side_of_group(group),
         headline: headline_tally,
         all: tally_of_all,
-        summary: summary::summary_sentences(letter, question.margin, headline_tally, &metrics),
+        summary: summary::summary_sentences(&summary::Summarised {
+            letter,
+            margin: question.margin,
+            headline: headline_tally,
+            metrics: &metrics,
+            unmatched: &unmatched,
+            promised: promised.sentence.as_deref(),
+        }),
         differences: differences::differences(&question.baseline.runs, &group.runs),
         notes: notes::notes(&question.baseline, group, &sides, letter, &metrics),
         metrics,
         unmatched,
-        percentiles,
+        percentiles: workloads.percentiles,
     }
 }
 
@@ -213,7 +227,16 @@ fn compare_workloads(sides: &Sides<'_>, earlier: &EarlierRuns<'_>) -> ComparedWo
         } else {
             String::new()
         };
-        let metrics = workload_metrics::workload_metrics(&prefix, &pair);
+        let mut metrics = workload_metrics::workload_metrics(&prefix, &pair);
+        let is_offered_by_search = pair
+            .parts()
+            .any(|part| part.record().is_offered_by_search(part.row()));
+        if is_offered_by_search {
+            // The answer of the search speaks for it.
+            for pending in &mut metrics {
+                pending.metric.headline = false;
+            }
+        }
         let is_comparable = !metrics.is_empty() && pair.reasons.is_empty();
         for mut percentiles in workload_metrics::percentile_pairs(&pair) {
             percentiles.comparable = is_comparable;
@@ -230,6 +253,8 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, holder: Holder) -> Option<Stri
     let lacking_side = match holder {
         Holder::A => &sides.b,
         Holder::B => &sides.a,
+        // Neither side lacks it.
+        Holder::Both => return None,
     };
     for named in lacking_side {
         for skipped in &named.run.record.plan.skipped {

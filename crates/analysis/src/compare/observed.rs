@@ -154,7 +154,8 @@ fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate>
             | Figure::CurveAverage
             | Figure::CurveMin
             | Figure::CurveMax
-            | Figure::AccessTime => return None,
+            | Figure::AccessTime
+            | Figure::PromisedRate => return None,
         });
     }
     SideEstimate::from_estimates(&estimates)

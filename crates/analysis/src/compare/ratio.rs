@@ -18,6 +18,9 @@ pub(super) const ALPHA: f64 = 0.05;
 /// A statistic beyond this many standard errors counts as certain: the search for it ends here,
 /// where even one degree of freedom leaves a probability of less than a millionth.
 const MULTIPLES_MAX: f64 = 1e6;
+/// The degrees of freedom of an interval that a search states: that of a posterior distribution,
+/// which estimates no variance.
+const STATED_FREEDOM: f64 = 1e6;
 
 /// A figure of one side, and its uncertainty. Errors are those of its natural logarithm, which are
 /// relative errors as long as they are small.
@@ -54,6 +57,8 @@ pub(super) enum Within {
         /// Degrees of freedom of that number.
         freedom: f64,
     },
+    /// The arms of a 95 % interval that the run states, of which one may have no end.
+    Stated(Arms),
     /// Unknown: the runs were too short.
     Unknown,
 }
@@ -130,6 +135,16 @@ impl SideFigure {
                 let error_least = bucket_width_log(self.value) / std::f64::consts::SQRT_2;
                 distance.max(multiple * error_least)
             }
+            Within::Stated(arms) => {
+                let arm_95 = match arm {
+                    Arm::Below => arms.below,
+                    Arm::Above => arms.above,
+                };
+                if arm_95.is_infinite() {
+                    return f64::INFINITY;
+                }
+                arm_95 * multiple / student::multiple_95(STATED_FREEDOM)
+            }
             Within::Unknown => f64::INFINITY,
         }
     }
@@ -147,7 +162,9 @@ impl SideFigure {
     pub(super) fn error_within(&self) -> Option<f64> {
         match self.within {
             Within::Unknown => None,
-            Within::Error { .. } | Within::Ranks { .. } => Some(self.variance_within().sqrt()),
+            Within::Error { .. } | Within::Ranks { .. } | Within::Stated(_) => {
+                Some(self.variance_within().sqrt())
+            }
         }
     }
 
@@ -173,6 +190,7 @@ impl SideFigure {
         match (&self.within, self.spread) {
             (_, Some(spread)) => spread.freedom,
             (Within::Error { freedom, .. } | Within::Ranks { freedom, .. }, None) => *freedom,
+            (Within::Stated(_), None) => STATED_FREEDOM,
             // Nothing shows its error: `is_known` keeps such a figure from any ratio.
             (Within::Unknown, None) => 1.0,
         }
@@ -304,6 +322,12 @@ impl RatioEstimate {
         self.a
             .arm(opposite, multiple)
             .hypot(self.b.arm(arm, multiple))
+    }
+
+    /// Returns `true` if its 95 % interval has an end at least on one side.
+    pub(super) fn is_bounded(&self) -> bool {
+        let Arms { below, above } = self.arms_95();
+        below.is_finite() || above.is_finite()
     }
 
     /// The arms of the 95 % interval.

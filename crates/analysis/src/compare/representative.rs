@@ -3,6 +3,7 @@
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
+use super::promised::{SearchedRate, leading_rate, reason_without_upper_end, searched_subjects};
 use super::reasons::{Compared, Reasons};
 use super::side_estimate::relative_error;
 use super::sides::{Run, WorkloadKey};
@@ -29,6 +30,8 @@ pub(crate) enum PartOfRun {
     Access,
     /// A step on many small files.
     Step(FileStep),
+    /// The search of this subject for the highest rate that keeps a promise.
+    Search(String),
 }
 
 /// The figure that represents a part of a run.
@@ -48,18 +51,23 @@ pub(crate) struct RepresentativeFigure {
     pub error: Option<f64>,
 }
 
-/// The figures that represent the parts of a run: its workloads, its survey, its steps on files.
+/// The figures that represent the parts of a run: its workloads, its survey, its steps on files,
+/// its searches. The rates that a search offered represent nothing.
 pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigure> {
     let run = Run::without_name(record);
     let mut figures = workload_figures(&run);
     figures.extend(survey_figures(&run));
     figures.extend(step_figures(record));
+    figures.extend(search_figures(&run));
     figures
 }
 
 fn workload_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {
     let mut figures = Vec::new();
     for (index, row) in run.record.measurements.iter().enumerate() {
+        if run.record.is_offered_by_search(row) {
+            continue;
+        }
         let measured = MeasuredWorkload {
             name: RUN_NAME,
             run,
@@ -122,6 +130,26 @@ fn step_figures(record: &Record) -> Vec<RepresentativeFigure> {
         let estimate = &row.figures.iops;
         let error = relative_error(estimate);
         figures.extend(representative_figure(identity, estimate, error));
+    }
+    figures
+}
+
+fn search_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {
+    let mut figures = Vec::new();
+    for subject in searched_subjects(run.record) {
+        let Some(leading) = leading_rate(run, &subject) else {
+            continue;
+        };
+        let identity = FigureIdentity {
+            part: PartOfRun::Search(subject.clone()),
+            // A search has one target.
+            target: 0,
+            metric: leading.metric,
+            subject,
+            figure: Figure::PromisedRate,
+        };
+        let error = leading.side.figure.error_within();
+        figures.extend(representative_figure(identity, &leading.side.shown, error));
     }
     figures
 }
@@ -194,6 +222,13 @@ impl PartOfRun {
                     &mut reasons,
                 );
             }
+            Self::Search(subject) => {
+                add_differences_of(
+                    SearchedRate::find(TYPICAL_NAME, &typical, subject),
+                    SearchedRate::find(RUN_NAME, &run, subject),
+                    &mut reasons,
+                );
+            }
         }
         reasons.0
     }
@@ -218,6 +253,13 @@ impl PartOfRun {
                 &mut reasons,
             ),
             Self::Step(step) => add_faults(StepOfRun::find(RUN_NAME, &run, *step), &mut reasons),
+            Self::Search(subject) => {
+                let searched = SearchedRate::find(RUN_NAME, &run, subject);
+                add_faults(searched, &mut reasons);
+                reasons
+                    .0
+                    .extend(searched.and_then(reason_without_upper_end));
+            }
         }
         reasons.0
     }

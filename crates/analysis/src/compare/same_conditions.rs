@@ -3,12 +3,11 @@
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
+use super::promised::SearchedRate;
 use super::reasons::is_same_measuring;
 use super::sides::{Run, WorkloadKey};
 use super::survey::{SurveyPart, Surveyed};
 use diskproof_model::figure::{Named, Part};
-use diskproof_model::plan::{Decide, Workload};
-use diskproof_model::rate::RatePlan;
 use diskproof_model::record::Record;
 
 /// The name of the compared runs: no sentence names them.
@@ -28,7 +27,7 @@ pub(crate) fn has_same_conditions(one: &Record, other: &Record, named: &Named<'_
         Part::Curve => is_same_survey(one, other, SurveyPart::Curve),
         Part::Burst => is_same_survey(one, other, SurveyPart::Burst),
         Part::Access(_) => is_same_survey(one, other, SurveyPart::Access),
-        Part::Load => is_same_promise(one.record, other.record),
+        Part::Load => is_same_search(one, other, named.subject),
         Part::Observed | Part::Other => true,
     }
 }
@@ -54,44 +53,14 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
     true
 }
 
-/// Returns `true` if the search for a rate had the same promise, and the same load but for its
+/// Returns `true` if the search of this name had the same promise, and the same load but for its
 /// rate.
-fn is_same_promise(one: &Record, other: &Record) -> bool {
-    match (Promise::of_plan(one), Promise::of_plan(other)) {
-        (Some(one), Some(other)) => one == other,
+fn is_same_search(one: &Run<'_>, other: &Run<'_>, subject: &str) -> bool {
+    let first = SearchedRate::find(UNNAMED, one, subject);
+    let repetition = SearchedRate::find(UNNAMED, other, subject);
+    match (first, repetition) {
+        (Some(first), Some(repetition)) => is_same_measuring(first, repetition),
         (None, _) | (_, None) => true,
-    }
-}
-
-/// What a search of the highest rate promises, and of which load.
-#[derive(PartialEq)]
-struct Promise<'a> {
-    percent: f64,
-    limit_ns: u64,
-    hold_ns: u64,
-    loads: Vec<&'a Workload>,
-}
-
-impl<'a> Promise<'a> {
-    /// The promise of a run; `None` of one that searched no rate.
-    fn of_plan(record: &'a Record) -> Option<Self> {
-        let workloads = record.plan.workload_task()?;
-        let Decide::Rate(RatePlan {
-            percent,
-            limit_ns,
-            // A longer search of one promise has a narrower interval of the same rate.
-            time_ns: _,
-            hold_ns,
-        }) = workloads.decide
-        else {
-            return None;
-        };
-        Some(Self {
-            percent,
-            limit_ns,
-            hold_ns,
-            loads: workloads.searched().map(|(_, load)| load).collect(),
-        })
     }
 }
 

@@ -78,7 +78,7 @@ fn shown_estimate(figure: &SideFigure, n: u64, unit: &str) -> Estimate {
     let longer = match figure.within {
         // This repeats the record; by logarithms it would be a little more.
         Within::Error { error, .. } if figure.spread.is_none() => error * multiple,
-        Within::Error { .. } | Within::Ranks { .. } | Within::Unknown => {
+        Within::Error { .. } | Within::Ranks { .. } | Within::Stated(_) | Within::Unknown => {
             let below = figure.arm(Arm::Below, multiple);
             let above = figure.arm(Arm::Above, multiple);
             (1.0 - (-below).exp()).max(above.exp() - 1.0)

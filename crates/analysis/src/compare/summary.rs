@@ -1,19 +1,40 @@
 //! Writes a comparison in a sentence or two, which all printers show.
 
-use diskproof_model::comparison::{MetricComparison, Tally, Verdict};
+use diskproof_model::comparison::{MetricComparison, Tally, Unmatched, Verdict};
 use diskproof_model::measurement::OpKind;
 
 /// A sentence names up to this many metrics; more are only counted.
 const NAMED_MAX: usize = 3;
-/// The summary, such as `B is better in 5 of 8, worse in 1, the same within 2 % in 2.` Then follow
-/// the details whose verdict no headline has. `headline` counts the verdicts of the headlines among
-/// these metrics.
-pub(super) fn summary_sentences(
-    letter: &str,
-    margin: f64,
-    headline: Tally,
-    metrics: &[MetricComparison],
-) -> String {
+
+/// What a summary is about.
+pub(super) struct Summarised<'a> {
+    /// The name of the candidate in sentences.
+    pub letter: &'a str,
+    pub margin: f64,
+    /// The verdicts of the headlines among the metrics.
+    pub headline: Tally,
+    pub metrics: &'a [MetricComparison],
+    pub unmatched: &'a [Unmatched],
+    /// The promised rates of both sides in a sentence.
+    pub promised: Option<&'a str>,
+}
+
+/// The summary, such as `B is better in 5 of 8, worse in 1, the same within 2 % in 2.` The promised
+/// rates stand before it. Then follow the details whose verdict no headline has.
+pub(super) fn summary_sentences(summarised: &Summarised<'_>) -> String {
+    let Summarised {
+        letter,
+        margin,
+        headline,
+        metrics,
+        unmatched,
+        promised,
+    } = *summarised;
+    if headline.total() == 0
+        && let Some(why) = unmatched.iter().find_map(|entry| entry.why.as_ref())
+    {
+        return format!("{letter} cannot be compared with A: {why}.");
+    }
     if metrics.is_empty() {
         return format!(
             "A and {letter} measured nothing in common, so there is nothing to compare."
@@ -27,7 +48,8 @@ pub(super) fn summary_sentences(
     if total > 0 && headline.observed_loads == total {
         return load_sentence(letter, metrics);
     }
-    let mut sentences = vec![headline_sentence(letter, margin, headline, metrics)];
+    let mut sentences: Vec<String> = promised.map(str::to_owned).into_iter().collect();
+    sentences.push(headline_sentence(letter, margin, headline, metrics));
     for (count, verdict) in [
         (headline.worse, Verdict::Worse),
         (headline.better, Verdict::Better),
@@ -138,12 +160,14 @@ fn has_reason(metric: &MetricComparison, why: &str) -> bool {
     metric.reasons.iter().any(|reason| reason.why == why)
 }
 
-/// The reason that most metrics have; of equally frequent ones the last.
+/// The reason that most headlines have; of equally frequent ones the last.
 fn common_reason(metrics: &[MetricComparison]) -> String {
+    let headlines: Vec<&MetricComparison> =
+        metrics.iter().filter(|metric| metric.headline).collect();
     let mut common = "";
     let mut highest_count = 0;
-    for reason in metrics.iter().flat_map(|metric| &metric.reasons) {
-        let count = metrics
+    for reason in headlines.iter().flat_map(|metric| &metric.reasons) {
+        let count = headlines
             .iter()
             .filter(|metric| has_reason(metric, &reason.why))
             .count();

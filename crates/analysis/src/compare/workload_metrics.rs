@@ -152,7 +152,11 @@ fn estimate_of_side(runs: &[&Row], op: Option<OpKind>, figure: Figure) -> Option
         Figure::P50 => latency_estimate(runs, op?, LatencyFigure::Quantile(0.50)),
         Figure::P99 => latency_estimate(runs, op?, LatencyFigure::Quantile(0.99)),
         Figure::P99_9 => latency_estimate(runs, op?, LatencyFigure::Quantile(0.999)),
-        Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax | Figure::AccessTime => None,
+        Figure::CurveAverage
+        | Figure::CurveMin
+        | Figure::CurveMax
+        | Figure::AccessTime
+        | Figure::PromisedRate => None,
     }
 }
 

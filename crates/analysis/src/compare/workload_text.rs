@@ -5,7 +5,8 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, SyncPolicy, Workload, Zone};
 use diskproof_model::shape::LoadShape;
 use diskproof_model::stream::Streams;
-use diskproof_model::units::{format_bytes, format_rate};
+use diskproof_model::transaction::Transaction;
+use diskproof_model::units::{counted, format_bytes, format_rate};
 
 /// `it ran together with scan, load`.
 pub(super) fn concurrent_text(names: &[String]) -> String {
@@ -21,6 +22,19 @@ pub(super) fn streams_text(streams: &Streams) -> String {
     let mut facts = vec![format!("{reads} % reads")];
     facts.extend(streams.facts());
     facts.join(", ")
+}
+
+/// `4 reads, a log record of 8 KiB, 1 write`.
+pub(super) fn transaction_text(transaction: Option<&Transaction>) -> String {
+    let Some(transaction) = transaction else {
+        return "no transactions".to_owned();
+    };
+    format!(
+        "{}, a log record of {}, {}",
+        counted(u64::from(transaction.reads), "read"),
+        format_bytes(u64::from(transaction.log_bytes)),
+        counted(u64::from(transaction.writes), "write")
+    )
 }
 
 /// The order of offsets: `sequential`, or `random, Zipf 1.1`.

@@ -499,6 +499,7 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
     match metric.figure {
         Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax => PartOfRun::Curve,
         Figure::AccessTime => PartOfRun::Access,
+        Figure::PromisedRate => PartOfRun::Search(metric.subject.clone()),
         Figure::Iops
         | Figure::Throughput
         | Figure::Mean

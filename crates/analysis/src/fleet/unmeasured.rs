@@ -37,13 +37,24 @@ pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<Unm
             target: target.path.clone(),
             launch: Launch::of_record(record, target),
             name,
-            why: match &record.ended_early {
-                Some(why) => format!("its run measured nothing: {why}"),
-                None => "its run measured nothing".to_owned(),
-            },
+            why: why_unmeasured(record),
         });
     }
     unmeasured
+}
+
+fn why_unmeasured(record: &Record) -> String {
+    if let Some(why) = &record.ended_early {
+        return format!("its run measured nothing: {why}");
+    }
+    if let Some(load) = record.load() {
+        let outcome = load.figures.outcome.as_str();
+        return format!("its search for a rate is undecided ({outcome})");
+    }
+    if record.rays().is_some() {
+        return "its searches for a rate are undecided".to_owned();
+    }
+    "its run measured nothing".to_owned()
 }
 
 /// The host of a record on pages, with its rank where it has one.

@@ -3,7 +3,6 @@
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
-use crate::digits::to_a_percent;
 use crate::document::{DocumentError, index_below};
 use crate::figure::tables::{BOUNDARY, LOAD};
 use crate::figure::{FigureList, Key, Part, target_labels};
@@ -68,10 +67,10 @@ impl ResultOfTask for RaysRecord {
 
     fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
         for ray in &self.figures.rays {
-            let percent = to_a_percent(ray.read_share * 100.0);
-            let mut key = Key::new(Part::Other, format!("load-reads-{percent}"));
+            let mut key = Key::new(Part::Other, ray.subject());
             key.labels = target_labels(record, TARGET);
-            list.table(&key.label("reads_percent", &percent), LOAD, &ray.load);
+            let key = key.label("reads_percent", &ray.read_percent());
+            list.table(&key, LOAD, &ray.load);
         }
         if let Some(boundary) = &self.figures.boundary {
             list.table(&Key::new(Part::Other, "boundary"), BOUNDARY, boundary);

@@ -9,7 +9,9 @@ use super::ratio::{change_text, longer_arm, percent_text};
 use crate::labels;
 use crate::text::{glue, list};
 use diskproof_model::block::{Align, Block, Column, Table, TableRow, Tone};
-use diskproof_model::comparison::{Candidate, Comparison, MetricComparison, Ratio, Side, Verdict};
+use diskproof_model::comparison::{
+    Candidate, Comparison, Figure, MetricComparison, Ratio, Side, Verdict,
+};
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::units::counted;
 use std::cmp::Ordering;
@@ -154,7 +156,12 @@ fn outcome_text(candidate: &Candidate) -> &str {
         .metrics
         .iter()
         .any(|metric| firmness(metric.verdict) > Firmness::Open);
-    if differs {
+    // The summary begins with the rates that searches promise.
+    let has_promised_rate = candidate
+        .metrics
+        .iter()
+        .any(|metric| metric.figure == Figure::PromisedRate);
+    if differs || has_promised_rate {
         &candidate.summary
     } else if total > 0 && tally.undecided == total {
         "No difference found:"
@@ -248,6 +255,7 @@ fn percent_interval(ratio: Ratio) -> String {
     let half = longer_arm(ratio);
     let low = percent_text(ratio.low_95, half);
     match ratio.high_95 {
+        Some(high) if ratio.low_95 == 0.0 => format!("{} or less", percent_text(high, half)),
         Some(high) => {
             let low_number = low.trim_end_matches(['%', '\u{a0}']);
             format!("{low_number} to {}", percent_text(high, half))

@@ -188,22 +188,29 @@ fn open_metric_blocks(candidate: &Candidate, detail: MetricDetail) -> Vec<Block>
     Block::headed("what would decide", blocks)
 }
 
-/// Names the metrics that only one of the two sides has: a fact for each side that has any.
+/// Names the metrics that only one of the two sides has, and what is not compared: a fact for each
+/// side that has any, and one for both.
 fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
     let mut facts = Vec::new();
-    for (holder, name) in [(Holder::A, "A"), (Holder::B, letter)] {
+    for holder in [Holder::A, Holder::B, Holder::Both] {
+        let label = match holder {
+            Holder::A => "only in A".to_owned(),
+            Holder::B => format!("only in {letter}"),
+            Holder::Both => "not compared".to_owned(),
+        };
         let mut subjects = Vec::new();
         for metric in unmatched {
             if metric.only != holder {
                 continue;
             }
             subjects.push(match &metric.why {
+                Some(why) if holder == Holder::Both => format!("{} ({why})", metric.subject),
                 Some(why) => format!("{} (not in the other: {why})", metric.subject),
                 None => metric.subject.clone(),
             });
         }
         if !subjects.is_empty() {
-            facts.push(Block::fact(&format!("only in {name}"), list(subjects)));
+            facts.push(Block::fact(&label, list(subjects)));
         }
     }
     facts
@@ -351,6 +358,10 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
         return missing_ratio_text(metric).to_owned();
     };
     let Some(needed) = metric.needed else {
+        if metric.figure == Figure::PromisedRate {
+            return "a search that answers \"at least\" has no upper end; search longer (--time)"
+                .to_owned();
+        }
         if ratio.high_95.is_some() {
             return "its slices or runs disagree; measure more of them".to_owned();
         }
@@ -379,6 +390,7 @@ fn missing_ratio_text(metric: &MetricComparison) -> &'static str {
         return "no ratio: a side is 0";
     }
     match metric.figure {
+        Figure::PromisedRate => "both searches answer \"at least\"; search longer (--time)",
         Figure::CurveMin | Figure::CurveMax => {
             "no interval: the curves need ten points or more, and the same number of them"
         }

@@ -76,11 +76,12 @@ pub(crate) fn scale_place(ratio: f64, reach: f64) -> f64 {
     }
 }
 
-/// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`.
+/// The 95 % interval of the ratio: `0.98–1.02`, `0.5 or more`, `2.0 or less`.
 pub(crate) fn interval_text(ratio: Ratio) -> String {
     let half_width = Some(longer_arm(ratio));
     let low = rounded(ratio.low_95, half_width);
     match ratio.high_95 {
+        Some(high) if ratio.low_95 == 0.0 => format!("{} or less", rounded(high, half_width)),
         Some(high) => format!("{low}–{}", rounded(high, half_width)),
         None => format!("{low} or more"),
     }
@@ -90,6 +91,8 @@ pub(crate) fn interval_text(ratio: Ratio) -> String {
 pub(crate) fn longer_arm(ratio: Ratio) -> f64 {
     let below = ratio.value - ratio.low_95;
     match ratio.high_95 {
+        // Nothing bounds it from below.
+        Some(high) if ratio.low_95 == 0.0 => high - ratio.value,
         Some(high) => below.max(high - ratio.value),
         None => below,
     }

@@ -1,0 +1,130 @@
+//! Compares INSERTs of temporary PostgreSQL servers: the rate of each load that both sides have.
+//! The versions of the servers may differ, as people compare those.
+
+use super::earlier::EarlierRuns;
+use super::pair::{Pair, PartOnSides, PendingMetric};
+use super::reasons::{Compared, Reasons, add_findings};
+use super::sides::{Run, Sides, unmatched_entry};
+use diskproof_model::comparison::{Figure, Unmatched};
+use diskproof_model::postgres::{LoadRow, PostgresLoad};
+use diskproof_model::record::{Record, TaskResult};
+use diskproof_model::units::counted;
+
+/// A metric for each load that both sides have. Others are added to `unmatched`.
+pub(super) fn insert_metrics(
+    sides: &Sides<'_>,
+    earlier: &EarlierRuns<'_>,
+    unmatched: &mut Vec<Unmatched>,
+) -> Vec<PendingMetric> {
+    let mut metrics = Vec::new();
+    for load in load_names(sides) {
+        let subject = format!("postgres-{load}");
+        match Pair::find(sides, earlier, |name, run| {
+            InsertsOfRun::find(name, run, load)
+        }) {
+            PartOnSides::Both(pair) => metrics.extend(insert_metric(&subject, &pair)),
+            PartOnSides::OneSide(holder) => unmatched.push(unmatched_entry(&subject, holder)),
+            PartOnSides::Neither => {}
+        }
+    }
+    metrics
+}
+
+/// The metric of a load: INSERTs per second; `None` where a run has no rate of it.
+fn insert_metric(subject: &str, pair: &Pair<InsertsOfRun<'_>>) -> Option<PendingMetric> {
+    let estimates = pair.estimates_of_runs(|run| Some(run.row.figures.iops.clone()))?;
+    let ratio = estimates.ratio();
+    let wall_ns = pair.parts().map(|run| run.wall_ns()).max().unwrap_or(0);
+    let figure = Figure::Iops;
+    let name = format!("{subject}.{}", figure.as_str());
+    let reasons = &pair.reasons;
+    let mut pending = PendingMetric::new(name, subject, figure, estimates, ratio, wall_ns, reasons);
+    pending.metric.headline = true;
+    Some(pending)
+}
+
+/// The names of the loads of both sides, each once, the baseline's first.
+fn load_names<'a>(sides: &'a Sides<'a>) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for named in sides.runs() {
+        let postgres = named.run.record.postgres();
+        for row in postgres.iter().flat_map(|postgres| &postgres.loads) {
+            let name = row.data.load.name.as_str();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    names
+}
+
+/// A load of INSERTs in one run.
+#[derive(Clone, Copy)]
+struct InsertsOfRun<'a> {
+    /// The side, or one of its runs: `A`, `B` or `A2`.
+    name: &'a str,
+    run: &'a Run<'a>,
+    row: &'a LoadRow,
+    /// The index of the load in the record.
+    index: usize,
+}
+
+impl<'a> InsertsOfRun<'a> {
+    /// The load of this name in a run; `None` where the run did not measure it.
+    fn find(name: &'a str, run: &'a Run<'a>, load: &str) -> Option<Self> {
+        let loads = &run.record.postgres()?.loads;
+        let index = loads.iter().position(|row| row.data.load.name == load)?;
+        Some(Self {
+            name,
+            run,
+            row: &loads[index],
+            index,
+        })
+    }
+
+    /// The time of its slices, in nanoseconds.
+    fn wall_ns(self) -> u64 {
+        match self.run.record.plan.inserts() {
+            Some(inserts) => inserts.server.slice_ns * self.row.data.slices.len() as u64,
+            None => 0,
+        }
+    }
+}
+
+impl Compared for InsertsOfRun<'_> {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn record(&self) -> &Record {
+        self.run.record
+    }
+
+    fn add_differences(self, other: Self, reasons: &mut Reasons) {
+        let mut pair = reasons.between(self, other);
+        pair.add_if_different("load-differs", |run| &run.row.data.load, load_text);
+    }
+
+    fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
+        let record = self.run.record;
+        let results = &record.results;
+        let place = results
+            .iter()
+            .position(|result| matches!(result, TaskResult::Inserts(_)));
+        if let Some(place) = place {
+            let path = format!("/results/{place}/loads/{}/", self.index);
+            add_findings(reasons, self.name, record, &[&path], &[]);
+        }
+    }
+}
+
+/// `4 sessions of pgbench, synchronous_commit off, wal_sync_method fdatasync`.
+fn load_text(load: &PostgresLoad) -> String {
+    format!(
+        "{}{}, synchronous_commit {}, wal_sync_method {}",
+        counted(u64::from(load.clients), "session"),
+        if load.pgbench { " of pgbench" } else { "" },
+        if load.synchronous_commit { "on" } else { "off" },
+        load.wal_sync_method
+    )
+}
