@@ -160,8 +160,8 @@ pub struct Difference {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MetricComparison {
     /// The metric's name, unique within the candidate: `random-read-d32.iops`,
-    /// `mixed-random.read.p99`, `curve.average`, `access.random`, `load.rate`. With several targets the target's
-    /// number (from 1) stands before it: `2:random-read-d32.iops`.
+    /// `mixed-random.read.p99`, `curve.average`, `access.random`, `load.rate`. With several
+    /// targets the target's number (from 1) stands before it: `2:random-read-d32.iops`.
     pub metric: String,
     /// The workload that the figure belongs to, or `curve`, `burst`, `access`, `load`.
     pub subject: String,

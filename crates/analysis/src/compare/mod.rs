@@ -2,8 +2,8 @@
 //! two figures cannot be compared. docs/compare.md explains the statistics.
 //!
 //! * `pair`: parts that both sides have; `workload_metrics`, `survey`, `files`, `promised`,
-//!   `inserts`, `observed`: their metrics; `uncompared`: results without one; `rates`, `latencies`: figures and errors, as a `side_estimate`; `distribution`:
-//!   latencies.
+//!   `inserts`, `observed`: their metrics; `uncompared`: results without one; `rates`,
+//!   `latencies`: figures and errors, as a `side_estimate`; `distribution`: latencies.
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
 //! * `comparable`: what must agree, and `workload_text`: in words; `differences` of the `facts`:
 //!   what may differ; `reasons`: why figures are not comparable.

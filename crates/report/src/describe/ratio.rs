@@ -117,4 +117,14 @@ mod tests {
         assert_eq!(change_text(ratio(1.001, 0.95, 1.05)), "±0\u{a0}%");
         assert_eq!(change_text(ratio(3.2, 3.0, 3.4)), "+220\u{a0}%");
     }
+
+    #[test]
+    fn interval_without_a_lower_end_has_the_digits_of_its_upper_arm() {
+        assert_eq!(interval_text(ratio(0.526, 0.0, 0.553)), "0.55 or less");
+        let unbounded = Ratio {
+            high_95: None,
+            ..ratio(1.9, 1.81, 0.0)
+        };
+        assert_eq!(interval_text(unbounded), "1.81 or more");
+    }
 }
