@@ -421,7 +421,7 @@ pub struct MissingRow {
     /// A clause with what is known of it.
     pub why: String,
     /// True if a later run may have repeated the one whose record did not come, and nothing tells
-    /// whether it did.
+    /// whether it did; also of a search for a rate that came to its end and is undecided.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub undecided: bool,
 }

@@ -432,7 +432,7 @@ impl LoadOutcome {
         self == Self::Sustained
     }
 
-    /// The word used in records and on pages.
+    /// The words on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Sustained => "sustained",
@@ -506,7 +506,7 @@ pub enum BreakLimit {
 }
 
 impl BreakLimit {
-    /// The word used in records and on pages.
+    /// The words on pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Reads => "reads",

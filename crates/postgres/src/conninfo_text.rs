@@ -264,7 +264,11 @@ fn find_service(
             match line.split_once('=') {
                 // Another service or file within a service is an error of libpq, too.
                 Some((name, value)) if is_keyword(name) && !name.starts_with("service") => {
-                    settings.push((name.to_owned(), value.to_owned()));
+                    // Unlike in a connection string, the first value stands (parseServiceFile of
+                    // libpq sets what has no value yet).
+                    if settings.iter().all(|(known, _)| known != name) {
+                        settings.push((name.to_owned(), value.to_owned()));
+                    }
                 }
                 _ => return Err(format!("line {}: not a keyword and its value", index + 1)),
             }
@@ -433,8 +437,7 @@ mod tests {
 
     #[test]
     fn section_of_the_service_is_read() {
-        let text =
-            "# x\n[test]\nhost=a\n[prod]\n # y\n host=b c\npassword=p=q \n\n[last]\nhost=d\n";
+        let text = "# x\n[test]\nhost=a\n[prod]\n # y\n host=b c\nhost=e\npassword=p=q \n\n[last]\nhost=d\n";
         let expected = [("host", "b c"), ("password", "p=q")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(found(text), Ok(Some(expected.to_vec())));

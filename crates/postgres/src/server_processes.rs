@@ -20,10 +20,10 @@ pub(crate) const POLL: Duration = Duration::from_millis(10);
 const PROCESS_NAMES: [&str; 2] = ["postgres", "postmaster"];
 /// The time for sessions to end by themselves once their server has ended. They remove their shared
 /// memory then. Chosen, not measured: an idle session notices the end at once.
-const ALONE_WITHIN: Duration = Duration::from_millis(1500);
+const SIGQUIT_AFTER: Duration = Duration::from_millis(1500);
 /// The time for all processes to end. One that takes longer waits for a disk that does not answer.
 /// Chosen: longer than the kernel's timeout of a SCSI command (30 s).
-const END_WITHIN: Duration = Duration::from_secs(60);
+const GIVE_UP_AFTER: Duration = Duration::from_secs(60);
 /// The pause in place of [`POLL`] while a disk holds a process, perhaps for hours.
 const PATIENT_POLL: Duration = Duration::from_secs(1);
 
@@ -52,17 +52,21 @@ pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), 
             return Ok(());
         }
         let age = begun.elapsed();
-        if age >= END_WITHIN && parent == Parent::Other {
+        if age >= GIVE_UP_AFTER && parent == Parent::Other {
             let list: Vec<String> = processes.iter().map(|pid| pid.to_string()).collect();
             return Err(format!("processes {} do not end", list.join(", ")));
         }
-        if age >= QUIT_WITHIN {
+        if age >= SIGQUIT_AFTER + QUIT_WITHIN {
             send_to_all(&processes, Signal::KILL)?;
-        } else if age >= ALONE_WITHIN && !quit_sent {
+        } else if age >= SIGQUIT_AFTER && !quit_sent {
             quit_sent = true;
             send_to_all(&processes, Signal::QUIT)?;
         }
-        std::thread::sleep(if age < END_WITHIN { POLL } else { PATIENT_POLL });
+        std::thread::sleep(if age < GIVE_UP_AFTER {
+            POLL
+        } else {
+            PATIENT_POLL
+        });
     }
 }
 

@@ -7,6 +7,7 @@
 use super::filler::filler_offsets;
 use super::lowest::lowest_bad;
 use super::slow_end::{SlowEnd, slow_end};
+use super::whole::CACHE_PARTS_MIN;
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
 /// Beyond the real end, at least this share of the places is wrong. The rest may be right by a
@@ -34,9 +35,6 @@ const SURVIVAL_LN_MAX: f64 = 25.0;
 /// The common divisor of the distances must be at least this: a smaller one is not the size of a
 /// disk.
 const DIVISOR_MIN: u64 = 1 << 20;
-/// A cache holds less than one of this many parts of the places beyond the real end. The cache
-/// check of a full pass ends there as well (`CACHE_PARTS_MIN` in `whole.rs`).
-const CACHED_PARTS_MIN: usize = 4;
 /// The last writes are taken as one of this many parts more than what came back right, and
 /// [`QUEUED_PLACES`]: the disk's own cache may write neighbours in another order.
 const QUEUED_PARTS: usize = 4;
@@ -315,7 +313,7 @@ impl Places<'_> {
 /// The right pieces that were among the last writes to the places beyond the real end; empty where
 /// so many came back right that no cache explains them.
 fn cached_by_last_writes<'p>(right: &'p [Piece], bad: &[Piece]) -> Vec<&'p Piece> {
-    if CACHED_PARTS_MIN * right.len() >= right.len() + bad.len() {
+    if CACHE_PARTS_MIN as usize * right.len() >= right.len() + bad.len() {
         return Vec::new();
     }
     let mut orders: Vec<u64> = right.iter().chain(bad).map(|piece| piece.order).collect();

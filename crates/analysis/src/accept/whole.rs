@@ -26,9 +26,9 @@ const BATCH_PIECES: usize = 512;
 const PLACES_MAX: u64 = 64;
 /// The bytes that it reads at each of them.
 const PLACE_BYTES: u64 = 4096;
-/// No cache is assumed to hold more than one of this many parts of the claimed size: a disk that
-/// keeps more is judged by what it keeps. `CACHED_PARTS_MIN` in `fraud.rs` is the same limit.
-const CACHE_PARTS_MIN: u64 = 4;
+/// No cache is assumed to hold more than one of this many parts of the claimed size, or of the
+/// places beyond the real end: a disk that keeps more is judged by what it keeps.
+pub(super) const CACHE_PARTS_MIN: u64 = 4;
 /// A cache is emptied by writing twice what it seems to hold, and this many bytes more. Chosen, not
 /// measured.
 const EMPTYING_BYTES: u64 = 64 << 20;

@@ -189,6 +189,14 @@ pub(super) fn searched_subjects(record: &Record) -> Vec<String> {
         .collect()
 }
 
+/// The load of a search as a run planned it.
+pub(super) fn searched_workload<'r>(record: &'r Record, subject: &str) -> Option<&'r Workload> {
+    searches(record)
+        .into_iter()
+        .find(|search| search.subject == subject)
+        .map(|search| search.workload)
+}
+
 /// A search of a record.
 struct Search<'a> {
     subject: String,

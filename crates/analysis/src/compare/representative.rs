@@ -3,7 +3,9 @@
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
-use super::promised::{SearchedRate, leading_rate, reason_without_upper_end, searched_subjects};
+use super::promised::{
+    SearchedRate, leading_rate, reason_without_upper_end, searched_subjects, searched_workload,
+};
 use super::reasons::{Compared, Reasons};
 use super::side_estimate::relative_error;
 use super::sides::{Run, WorkloadKey};
@@ -267,13 +269,9 @@ impl PartOfRun {
     /// Returns `true` if the disk caused this difference, because both plans request the same: it
     /// was too slow for its span, or did not take the depth or the engine.
     pub(crate) fn is_symptom(&self, difference: &Reason, record: &Record, other: &Record) -> bool {
-        let Self::Workload(name) = self else {
-            return false;
-        };
-        let (Some(planned), Some(planned_typical)) = (
-            planned_workload(record, name),
-            planned_workload(other, name),
-        ) else {
+        let (Some(planned), Some(planned_typical)) =
+            (self.planned_workload(record), self.planned_workload(other))
+        else {
             return false;
         };
         let is_requested_alike = match difference.code.as_str() {
@@ -284,12 +282,18 @@ impl PartOfRun {
         };
         is_requested_alike && record.plan.scratch == other.plan.scratch
     }
-}
 
-/// The workload of this name as a run planned it.
-fn planned_workload<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
-    let mut workloads = record.plan.workloads().iter();
-    workloads.find(|workload| workload.name == name)
+    /// The workload of this part as a run planned it; `None` where the part has none.
+    fn planned_workload<'r>(&self, record: &'r Record) -> Option<&'r Workload> {
+        match self {
+            Self::Workload(name) => {
+                let mut workloads = record.plan.workloads().iter();
+                workloads.find(|workload| workload.name == *name)
+            }
+            Self::Search(subject) => searched_workload(record, subject),
+            Self::Curve | Self::Access | Self::Step(_) => None,
+        }
+    }
 }
 
 /// Adds the differences of a part that both runs have.

@@ -5,12 +5,11 @@ pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The sample variance, with n − 1 in its denominator; NaN of one value. Panics where there is
-/// none.
+/// The sample variance, with n − 1 in its denominator; NaN of one value or none.
 pub(crate) fn variance(values: &[f64]) -> f64 {
     let centre = mean(values);
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
-    squares / (values.len() - 1) as f64
+    squares / (values.len() as f64 - 1.0)
 }
 
 /// The item with the largest value, the last of several; `None` of no items.

@@ -18,6 +18,8 @@ pub(super) struct UnmeasuredTarget {
     name: String,
     /// Why it has no figure, in a clause.
     why: String,
+    /// True if its search came to its end and promises no rate.
+    is_undecided: bool,
 }
 
 /// The targets of a record that its plan was to measure, without those that it did.
@@ -38,14 +40,23 @@ pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<Unm
             launch: Launch::of_record(record, target),
             name,
             why: why_unmeasured(record),
+            is_undecided: has_search(record) && record.ended_early.is_none(),
         });
     }
     unmeasured
 }
 
+fn has_search(record: &Record) -> bool {
+    record.load().is_some() || record.rays().is_some()
+}
+
 fn why_unmeasured(record: &Record) -> String {
-    if let Some(why) = &record.ended_early {
-        return format!("its run measured nothing: {why}");
+    match &record.ended_early {
+        Some(why) if has_search(record) => {
+            return format!("its search for a rate ended early: {why}");
+        }
+        Some(why) => return format!("its run measured nothing: {why}"),
+        None => {}
     }
     if let Some(load) = record.load() {
         let outcome = load.figures.outcome.as_str();
@@ -93,15 +104,15 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
                     .any(|run| !run.launch.may_be_elsewhere(&target.launch))
         });
         if !has_figures {
-            missing.insert(&target.name, &target.why);
+            missing.insert(&target.name, target);
         }
     }
     let mut rows = Vec::new();
-    for (name, why) in missing {
+    for (name, target) in missing {
         rows.push(MissingRow {
             name: name.clone(),
-            why: why.clone(),
-            undecided: false,
+            why: target.why.clone(),
+            undecided: target.is_undecided,
         });
     }
     rows

@@ -9,7 +9,7 @@ mod rest;
 mod schedule;
 
 pub(super) use rest::SHARE_MIN;
-pub(super) use schedule::SliceSchedule;
+pub(super) use schedule::{SliceSchedule, is_much_less};
 
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;

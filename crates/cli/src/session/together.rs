@@ -4,7 +4,7 @@
 use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
-use super::workloads::mark_shortened;
+use super::slices::is_much_less;
 use crate::interrupt;
 use crate::progress_display::AfterSlice;
 use diskproof_engine::RunError;
@@ -212,8 +212,12 @@ impl Running for TogetherRun<'_> {
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         if ended.is_err() {
-            for slot in &self.slots[self.next..] {
-                mark_shortened(self.groups[slot.group].group, true, sink);
+            for measurement in &mut sink.results().data.measurements {
+                if let Some(planned_ns) = measurement.workload.stop.time_ns
+                    && is_much_less(measurement.wall_ns, planned_ns)
+                {
+                    measurement.shortened_from_ns = Some(planned_ns);
+                }
             }
             sink.keep_results();
         }

@@ -65,7 +65,7 @@ impl Running for WorkloadsRun<'_> {
         if ended.is_err() {
             for schedule in self.order.unfinished() {
                 schedule.drop_rest();
-                mark_shortened(schedule.group, schedule.is_shortened(), sink);
+                mark_shortened(schedule, sink);
             }
             sink.keep_results();
         }
@@ -92,18 +92,14 @@ fn end_without_rest(schedule: &mut SliceSchedule<'_>, sink: &mut Sink) {
     schedule.drop_rest();
     sink.progress.begin(schedule.group, Some(0));
     sink.progress.end_slice(AfterSlice::Over);
-    let measured = mark_shortened(schedule.group, schedule.is_shortened(), sink);
+    let measured = mark_shortened(schedule, sink);
     sink.progress.end(&measured);
 }
 
 /// Notes whether a group which is over got less time than planned. Returns its measurements.
-pub(super) fn mark_shortened(
-    group: Group<'_>,
-    is_shortened: bool,
-    sink: &Sink,
-) -> Vec<Measurement> {
+fn mark_shortened(schedule: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
     let mut measured = Vec::new();
-    let workloads = group.workloads;
+    let workloads = schedule.group.workloads;
     for measurement in &mut sink.results().data.measurements {
         if !workloads
             .iter()
@@ -111,7 +107,7 @@ pub(super) fn mark_shortened(
         {
             continue;
         }
-        measurement.shortened_from_ns = if is_shortened {
+        measurement.shortened_from_ns = if schedule.is_shortened() {
             measurement.workload.stop.time_ns
         } else {
             None
@@ -184,7 +180,7 @@ fn measure_slice(
     }
     sink.progress.end_slice(AfterSlice::Over);
     let measured = if schedule.is_shortened() {
-        mark_shortened(schedule.group, true, sink)
+        mark_shortened(schedule, sink)
     } else {
         so_far
     };

@@ -25,7 +25,7 @@ const CLAIM_BYTES_MAX: u64 = 256;
 /// The first line of each claim. Claims stay on disks after a crash: with another text, later
 /// versions would not remove what earlier ones left.
 const CLAIM_LINE: &str = "This directory belongs to diskproof, which removes it.\n";
-/// The beginning and the end of the second line, around the number of bytes.
+/// The beginning and the end of the second line, around the number of bytes. It stays on disks, too.
 const SIZE_LINE: [&str; 2] = ["Its files have at most ", " bytes.\n"];
 /// The step in errors about a directory that an earlier run left.
 const TAKE_OVER: &str = "take over the remains of an earlier run";
@@ -387,6 +387,18 @@ mod tests {
     use crate::KeptDirectory;
     use crate::admit;
     use crate::identity::probe::probe;
+
+    /// Claims stay on disks after a crash, where later versions must know them.
+    #[test]
+    fn claims_that_lie_on_disks_are_read() {
+        let claim = "This directory belongs to diskproof, which removes it.\n";
+        let of_size = |file_bytes_max| Some(ClaimContent { file_bytes_max });
+        assert_eq!(ClaimContent::parse(claim), of_size(None));
+        let sized = format!("{claim}Its files have at most 4096 bytes.\n");
+        assert_eq!(ClaimContent::parse(&sized), of_size(Some(4096)));
+        assert_eq!(of_size(Some(4096)).unwrap().to_text(), sized);
+        assert_eq!(ClaimContent::parse(&format!("{claim}\n")), None);
+    }
 
     #[test]
     fn directory_with_claim_is_taken_over_once_and_removed_with_its_tree() {

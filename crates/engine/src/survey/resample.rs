@@ -1,5 +1,5 @@
-//! Reads points of the curve again that stand out from their neighbours, so that a brief
-//! disturbance does not count as a property of the disk.
+//! Measures points of the curve again that stand out from their neighbours, so that a brief
+//! disturbance does not count as a property of the disk. A curve of writes is written again there.
 //!
 //! A pause of this program or of the host makes a sample too slow where it falls into the timed
 //! part. Where it falls before, the sample is too fast, because the disk reads ahead into its cache
@@ -31,9 +31,9 @@ const DISTANCE_MIN: f64 = 0.02;
 /// Nor does a deviation of less than this many times the usual scatter of the points. Chosen: of
 /// normally distributed points one in 16 000 is read again for nothing.
 const SCATTERS: f64 = 4.0;
-/// The upper quartile of normally distributed distances of standard deviation 1 (as in the rules on
-/// the surface).
-const NORMAL_QUARTILE: f64 = 0.934;
+/// The upper quartile of the distances from the median of neighbours, of normally distributed points
+/// of standard deviation 1. By simulation, as in `shape/parts.rs` of the analysis.
+const DISTANCE_QUARTILE: f64 = 0.934;
 /// At most this part of the points is read again, but at least [`PLACES_MIN`]: where more stand
 /// out, they are the surface. Chosen, not measured.
 const SHARE_MAX: f64 = 0.2;
@@ -255,7 +255,7 @@ fn outliers(curve: &[CurvePoint]) -> Vec<usize> {
     }
     let distances: Vec<f64> = (0..rates.len()).map(|i| distance(&rates, i)).collect();
     let usual_rate = quartile(&rates, 2).exp();
-    let scatter = quartile(&distances, 3) / NORMAL_QUARTILE;
+    let scatter = quartile(&distances, 3) / DISTANCE_QUARTILE;
     let distance_max = DISTANCE_MIN.max(SCATTERS * scatter);
     let error_max = DISTANCE_MIN.max(SCATTERS * quartile(&errors, 2));
     let mut outliers: Vec<Outlier> = Vec::new();

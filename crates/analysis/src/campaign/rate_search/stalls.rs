@@ -97,7 +97,7 @@ impl StallEvidence {
         let mut evidence = Self::default();
         for (index, cell) in cells.iter().enumerate() {
             let is_within = cell.rate() <= OBSERVED_USE_MAX * fitted.served;
-            if !is_within || cell.cell.kind == RateCellKind::Saturation {
+            if !is_within || is_meant_to_be_late(cell, &cells[index + 1..], fitted) {
                 continue;
             }
             evidence.late += cell.late();
@@ -162,6 +162,30 @@ impl StallEvidence {
     /// With 95 %, stalls of which none was met come less often than once in so many seconds.
     pub fn unseen_every_s(&self) -> f64 {
         self.observed_s / NONE_SEEN
+    }
+}
+
+/// Returns `true` if the cell shows the end of the capacity as it should, and not a stall. A control
+/// that gave up met a stall if the one that was measured in its place did not.
+fn is_meant_to_be_late(
+    cell: &MeasuredRate,
+    later: &[MeasuredRate],
+    fitted: &FittedLateness,
+) -> bool {
+    match cell.cell.kind {
+        RateCellKind::Saturation => true,
+        RateCellKind::Control => {
+            let is_served_again = later
+                .iter()
+                .any(|after| after.cell.kind == RateCellKind::Control && !after.gave_up);
+            let has_stalled = cell.gave_up && is_served_again;
+            cell.is_overloaded(fitted.promised) && !has_stalled
+        }
+        RateCellKind::Doubling
+        | RateCellKind::Curve
+        | RateCellKind::Near
+        | RateCellKind::Repeated
+        | RateCellKind::Hold => false,
     }
 }
 
@@ -233,7 +257,10 @@ fn stalls_of_cell(
         // A request waited for that long: it came as the stall began that ended the cell.
         stalls.push(Stall {
             length_s: cell.cell.give_up_s.max(in_progress_s),
-            waited_s: waited_at_the_end_s(&batches),
+            waited_s: batches[batches.len() - batches_at_the_end(cell)..]
+                .iter()
+                .map(|batch| batch.waited_s)
+                .sum(),
         });
     } else if stalls.is_empty()
         && cell.is_saturated(fitted.promised)
@@ -257,29 +284,35 @@ fn stalls_of_cell(
 /// thread that wakes up waits a little for its processor, and many wakes add up to a part of each
 /// second.
 fn with_unusual_waits(cell: &MeasuredRate) -> Vec<Batch> {
-    let mut waits_s: Vec<f64> = cell.batches.iter().map(|batch| batch.waited_s).collect();
-    waits_s.sort_by(f64::total_cmp);
-    let usual_s = match waits_s.get(waits_s.len().saturating_sub(1) / 2) {
-        Some(median_s) => *median_s,
-        None => 0.0,
-    };
     let mut batches = cell.batches.clone();
+    let usual_s = match batches.len() - batches_at_the_end(cell) {
+        0 => usual_wait_s(&batches),
+        before => usual_wait_s(&batches[..before]),
+    };
     for batch in &mut batches {
         batch.waited_s = (batch.waited_s - usual_s).max(0.0);
     }
     batches
 }
 
-/// For how long this program waited since the last answer, in seconds.
-fn waited_at_the_end_s(batches: &[Batch]) -> f64 {
-    let last_answered = batches
-        .iter()
-        .rposition(|batch| batch.requests > 0.0)
-        .unwrap_or(0);
-    batches[last_answered..]
-        .iter()
-        .map(|batch| batch.waited_s)
-        .sum()
+/// The batches in which a cell that gave up waited for its longest request, and the one before
+/// them; none of other cells.
+fn batches_at_the_end(cell: &MeasuredRate) -> usize {
+    if !cell.gave_up {
+        return 0;
+    }
+    let waited_for = (cell.cell.give_up_s / cell.cell.batch_s).ceil() as usize;
+    cell.batches.len().min(waited_for + 1)
+}
+
+/// The wait for a processor of a quiet batch, in seconds; 0 without any.
+fn usual_wait_s(batches: &[Batch]) -> f64 {
+    let mut waits_s: Vec<f64> = batches.iter().map(|batch| batch.waited_s).collect();
+    waits_s.sort_by(f64::total_cmp);
+    match waits_s.get(waits_s.len().saturating_sub(1) / QUIET_PART) {
+        Some(quiet_s) => *quiet_s,
+        None => 0.0,
+    }
 }
 
 /// The late requests of adjacent batches that are clearly later than the others of their cell.

@@ -226,17 +226,38 @@ fn usual_waits_for_a_processor_hide_no_stall_of_the_target() {
     assert!(!evidence.is_own_hold, "{evidence:?}");
 }
 
-/// A control far below what is served in which the target answers nothing has shown a stall, and no
-/// end of the capacity.
+/// Off the processors for five seconds: counted in each of them, or all at the end of the gap.
+#[test]
+fn program_without_a_processor_ends_a_cell_by_itself() {
+    for waits_s in [
+        [0.02, 0.02, 1.0, 1.0, 1.0, 1.0, 1.0],
+        [0.02, 0.02, 5.0, 0.0, 0.0, 0.0, 0.02],
+    ] {
+        let mut cell = cell_with_a_late_batch(0.0, 0.0);
+        cell.gave_up = true;
+        cell.batches.truncate(waits_s.len());
+        for (batch, waited_s) in cell.batches.iter_mut().zip(waits_s) {
+            batch.waited_s = waited_s;
+        }
+        let evidence = StallEvidence::seen(&[cell], &FITTED);
+        assert_eq!((evidence.met, evidence.own_cells), (0, 1), "{evidence:?}");
+    }
+}
+
+/// A control far below what is served in which the target answers nothing has shown a stall if the
+/// next one is answered, and the end of the capacity if it is not.
 #[test]
 fn stall_in_a_control_is_a_stall() {
-    let mut control = cell_with_a_late_batch(0.0, 0.0);
-    control.cell.kind = RateCellKind::Control;
-    control.cell.rate = 600.0;
-    control.cell.give_up_s = 1.0;
-    control.gave_up = true;
-    let evidence = StallEvidence::seen(&[control], &FITTED);
+    let mut served = cell_with_a_late_batch(0.0, 0.0);
+    served.cell.kind = RateCellKind::Control;
+    served.cell.rate = 600.0;
+    served.cell.give_up_s = 1.0;
+    let mut gave_up = served.clone();
+    gave_up.gave_up = true;
+    let evidence = StallEvidence::seen(&[gave_up.clone(), served], &FITTED);
     assert_eq!((evidence.met, evidence.length_s), (1, 1.0), "{evidence:?}");
+    let evidence = StallEvidence::seen(&[gave_up.clone(), gave_up], &FITTED);
+    assert_eq!(evidence.met, 0, "{evidence:?}");
 }
 
 /// A few slow requests while others are answered, and short waits of many.

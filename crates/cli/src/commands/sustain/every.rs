@@ -298,6 +298,9 @@ impl<'a> Series<'a> {
     /// would show the difference between them.
     fn refuse_another_series(&self, target: &TargetIdentity, plan: &Plan) -> Result<(), Failure> {
         for record in self.saved_records(target)? {
+            if record.partial && !record.has_stopped_answering() {
+                continue;
+            }
             if let Some(difference) = self.difference(&record, target, plan) {
                 return Err(Failure::Usage(format!(
                     "the label '{}' has a measurement of {} {difference}; 'diskproof show {}' \

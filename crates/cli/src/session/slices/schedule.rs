@@ -164,7 +164,7 @@ impl<'a> SliceSchedule<'a> {
 
     /// True if the workload got clearly less time than planned.
     pub(crate) fn is_shortened(&self) -> bool {
-        (self.given_ns as f64) < SHORTENED_BELOW * self.planned_ns as f64
+        is_much_less(self.given_ns, self.planned_ns)
     }
 
     /// The number of further slices that the latencies of the first one allow.
@@ -220,6 +220,11 @@ impl<'a> SliceSchedule<'a> {
     pub(super) fn is_joinable(&self) -> bool {
         self.done > 0 && self.left > 1 && self.done + self.left > SLICES_MIN as u64
     }
+}
+
+/// True if a workload that got so much of its planned time says so.
+pub(crate) fn is_much_less(given_ns: u64, planned_ns: u64) -> bool {
+    (given_ns as f64) < SHORTENED_BELOW * planned_ns as f64
 }
 
 /// A share of a time, in whole cells.
