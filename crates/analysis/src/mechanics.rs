@@ -307,6 +307,20 @@ const CARRIED_SHARE_USB2: RangeInclusive<f64> = 0.45..=1.03;
 /// The coded rate of a USB 2 link, in bytes per second.
 const USB2_BYTES_PER_SECOND: f64 = 60e6;
 
+/// A PCIe, SATA or SAS link is surely full from this share of its coded rate on.
+const FULL_SHARE: f64 = 0.85;
+
+/// The rate, in bytes per second, from which on a link may be full; `None` where its speed is
+/// unknown. USB links carry less than others.
+pub(crate) fn full_from(link: &Link) -> Option<f64> {
+    let coded_rate = link.bytes_per_second_max? as f64;
+    let share = match link.bus.as_str() {
+        "USB" => *carried_share(coded_rate).start(),
+        _ => FULL_SHARE,
+    };
+    Some(share * coded_rate)
+}
+
 /// The share of its coded rate, in bytes per second, that a link carries when it is full.
 pub(crate) fn carried_share(link_rate: f64) -> RangeInclusive<f64> {
     if link_rate <= USB2_BYTES_PER_SECOND {
@@ -319,6 +333,17 @@ pub(crate) fn carried_share(link_rate: f64) -> RangeInclusive<f64> {
 /// The sum of what the links of all disks below the target can carry; `None` where the speed of one
 /// is unknown.
 pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f64> {
+    sum_of_links(record, target, |link| {
+        Some(link.bytes_per_second_max? as f64)
+    })
+}
+
+/// The sum of the rates from which on these links may be full.
+pub(crate) fn links_full_from(record: &Record, target: usize) -> Option<f64> {
+    sum_of_links(record, target, full_from)
+}
+
+fn sum_of_links(record: &Record, target: usize, rate: fn(&Link) -> Option<f64>) -> Option<f64> {
     let disks = record.targets.get(target)?.disks().count();
     let attached = links(record, target);
     if attached.is_empty() || attached.len() != disks {
@@ -326,7 +351,7 @@ pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f6
     }
     let mut sum = 0.0;
     for attached_disk in &attached {
-        sum += attached_disk.link.bytes_per_second_max? as f64;
+        sum += rate(attached_disk.link)?;
     }
     Some(sum)
 }

@@ -4,8 +4,7 @@
 
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{
-    ZONES_FACTOR_MAX, begins_outside, carried_share, is_outermost, link_bytes_per_second, reach,
-    reported_rpm,
+    ZONES_FACTOR_MAX, begins_outside, is_outermost, links_full_from, reach, reported_rpm,
 };
 use crate::shape::Reach;
 use diskproof_model::expectation::{Expectation, Promise};
@@ -162,8 +161,8 @@ impl Promised {
         }
         let bytes_per_second = observed * f64::from(block_bytes);
         let sheet = record.plan.questions.data_sheet;
-        let is_link_full = link_bytes_per_second(record, row.data.target)
-            .is_some_and(|link| bytes_per_second >= carried_share(link).start() * link);
+        let is_link_full = links_full_from(record, row.data.target)
+            .is_some_and(|full_from| bytes_per_second >= full_from);
         let is_sheet_reached = sheet
             .and_then(|sheet| sheet.bytes_per_second)
             .is_some_and(|bandwidth| bytes_per_second >= SHEET_SHARE * bandwidth);

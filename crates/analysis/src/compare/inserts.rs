@@ -85,7 +85,10 @@ impl<'a> InsertsOfRun<'a> {
     /// The time of its slices, in nanoseconds.
     fn wall_ns(self) -> u64 {
         match self.run.record.plan.inserts() {
-            Some(inserts) => inserts.server.slice_ns * self.row.data.slices.len() as u64,
+            Some(inserts) => {
+                let slices = self.row.data.slices.len() as u64;
+                inserts.server.slice_ns.saturating_mul(slices)
+            }
             None => 0,
         }
     }
@@ -105,16 +108,11 @@ impl Compared for InsertsOfRun<'_> {
         pair.add_if_different("load-differs", |run| &run.row.data.load, load_text);
     }
 
-    fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
-        let record = self.run.record;
-        let results = &record.results;
-        let place = results
-            .iter()
-            .position(|result| matches!(result, TaskResult::Inserts(_)));
-        if let Some(place) = place {
-            let path = format!("/results/{place}/loads/{}/", self.index);
-            add_findings(reasons, self.name, record, &[&path], &[]);
-        }
+    /// The INSERTs run before and after the workloads: what is wrong with these figures may be wrong
+    /// with theirs.
+    fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
+        let paths = ["/measurements/", "/results/"];
+        add_findings(reasons, self.name, self.run.record, &paths, harmless);
     }
 }
 

@@ -52,6 +52,7 @@ pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
 pub use error::CompareError;
 pub(crate) use latencies::OpLatencies;
 pub use limit::{Limit, LimitError};
+pub(crate) use promised::WITHOUT_UPPER_END;
 pub(crate) use representative::{PartOfRun, RepresentativeFigure, representative_figures};
 pub(crate) use same_conditions::has_same_conditions;
 pub use sides::{Run, RunGroup};

@@ -24,6 +24,8 @@ use diskproof_model::units::{format_duration, format_latency};
 
 /// The subject of the only search of a run, as conditions name it.
 const LOAD: &str = "load";
+/// The code of an answer that has no upper end.
+pub(crate) const WITHOUT_UPPER_END: &str = "at-least";
 /// A search has one target.
 const TARGET: usize = 0;
 const UNIT: &str = "1/s";
@@ -52,7 +54,10 @@ pub(super) fn promised_rates(
         match searched {
             PartOnSides::Both(pair) => match undecided_entry(&subject, &pair) {
                 Some(undecided) => unmatched.push(undecided),
-                None => rates.extend(rate_metric(&subject, &pair)),
+                None => match rate_metric(&subject, &pair) {
+                    Some(rate) => rates.add(rate),
+                    None => unmatched.push(impossible_entry(&subject)),
+                },
             },
             PartOnSides::OneSide(holder) => unmatched.push(unmatched_entry(&subject, holder)),
             PartOnSides::Neither => {}
@@ -62,13 +67,12 @@ pub(super) fn promised_rates(
 }
 
 impl PromisedRates {
-    fn extend(&mut self, rate: Option<PromisedRate>) {
-        if let Some(PromisedRate { metric, sentence }) = rate {
-            if metric.metric.subject == LOAD && metric.metric.reasons.is_empty() {
-                self.sentence = Some(sentence);
-            }
-            self.metrics.push(metric);
+    fn add(&mut self, rate: PromisedRate) {
+        let metric = &rate.metric.metric;
+        if metric.subject == LOAD && metric.reasons.is_empty() {
+            self.sentence = Some(rate.sentence);
         }
+        self.metrics.push(rate.metric);
     }
 }
 
@@ -160,6 +164,15 @@ fn undecided_entry(subject: &str, pair: &Pair<SearchedRate<'_>>) -> Option<Unmat
         only,
         why: Some(texts.join(", ")),
     })
+}
+
+/// The entry for a search whose damaged record states an interval that cannot be.
+fn impossible_entry(subject: &str) -> Unmatched {
+    Unmatched {
+        subject: subject.to_owned(),
+        only: Holder::Both,
+        why: Some("an interval of the record is impossible".to_owned()),
+    }
 }
 
 /// The first search of a side that promises no rate.
@@ -350,7 +363,7 @@ pub(super) fn reason_without_upper_end(searched: SearchedRate<'_>) -> Option<Rea
         return None;
     }
     Some(Reason {
-        code: "at-least".to_owned(),
+        code: WITHOUT_UPPER_END.to_owned(),
         why: format!("the search of {} answers \"at least\"", searched.name),
     })
 }

@@ -4,6 +4,7 @@
 use super::groups::{Groups, Metric};
 use super::row::Row;
 use super::spread::ROWS_MIN;
+use crate::compare::WITHOUT_UPPER_END;
 use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::{FleetBasis, FleetRow};
 use std::collections::BTreeSet;
@@ -99,7 +100,7 @@ pub(super) fn partly_imprecise_reason(figures: usize) -> Reason {
 /// Returns `true` if a row lacks what others measured.
 pub(super) fn is_incomplete(row: &FleetRow) -> bool {
     match &row.not_judged {
-        Some(reason) => reason.code == INCOMPLETE,
+        Some(reason) => [INCOMPLETE, WITHOUT_UPPER_END].contains(&reason.code.as_str()),
         None => false,
     }
 }

@@ -7,7 +7,7 @@ mod group;
 use super::rule::*;
 use crate::estimate::scatter;
 use crate::limiter::{Unit, counts_in};
-use crate::mechanics::{carried_share, has_platters, is_real_disk};
+use crate::mechanics::{full_from, has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
 use group::by_group;
@@ -277,8 +277,8 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
     };
     for layer in &target.layers {
         if let Some(link) = &layer.link
-            && let Some(limit) = link.bytes_per_second_max
-            && rate >= carried_share(limit as f64).start() * limit as f64
+            && let Some(full_from) = full_from(link)
+            && rate >= full_from
         {
             return true;
         }
