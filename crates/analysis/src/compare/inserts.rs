@@ -7,7 +7,7 @@ use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::postgres::{LoadRow, PostgresLoad};
-use diskproof_model::record::{Record, TaskResult};
+use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 
 /// A metric for each load that both sides have. Others are added to `unmatched`.
@@ -65,21 +65,14 @@ struct InsertsOfRun<'a> {
     name: &'a str,
     run: &'a Run<'a>,
     row: &'a LoadRow,
-    /// The index of the load in the record.
-    index: usize,
 }
 
 impl<'a> InsertsOfRun<'a> {
     /// The load of this name in a run; `None` where the run did not measure it.
     fn find(name: &'a str, run: &'a Run<'a>, load: &str) -> Option<Self> {
         let loads = &run.record.postgres()?.loads;
-        let index = loads.iter().position(|row| row.data.load.name == load)?;
-        Some(Self {
-            name,
-            run,
-            row: &loads[index],
-            index,
-        })
+        let row = loads.iter().find(|row| row.data.load.name == load)?;
+        Some(Self { name, run, row })
     }
 
     /// The time of its slices, in nanoseconds.
