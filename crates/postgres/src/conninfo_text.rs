@@ -437,7 +437,8 @@ mod tests {
 
     #[test]
     fn section_of_the_service_is_read() {
-        let text = "# x\n[test]\nhost=a\n[prod]\n # y\n host=b c\nhost=e\npassword=p=q \n\n[last]\nhost=d\n";
+        let text = "# x\n[test]\nhost=a\n[prod]\n # y\n host=b c\nhost=e\npassword=p=q \n\n\
+                    [last]\nhost=d\n";
         let expected = [("host", "b c"), ("password", "p=q")];
         let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
         assert_eq!(found(text), Ok(Some(expected.to_vec())));

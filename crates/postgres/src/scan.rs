@@ -74,7 +74,7 @@ pub struct TableScans {
     pub pages: u64,
     /// Time of the scans alone.
     pub elapsed: Duration,
-    /// The methods of the last join, as [`join_methods`] gives them.
+    /// The methods of the last join, as `join_methods` gives them.
     pub join: Option<String>,
 }
 

@@ -1,5 +1,5 @@
 //! Decides whether a disk is what its label says: chooses the pieces to write and read next
-//! ([`AcceptTest`]), and judges what came back ([`accept_record`]). The engine moves the pieces;
+//! ([`AcceptTest`]), and judges what came back (`accept_record`). The engine moves the pieces;
 //! docs/accept.md describes the test.
 
 mod cells;

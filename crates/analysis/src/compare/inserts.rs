@@ -101,8 +101,8 @@ impl Compared for InsertsOfRun<'_> {
         pair.add_if_different("load-differs", |run| &run.row.data.load, load_text);
     }
 
-    /// The INSERTs run before and after the workloads: what is wrong with these figures may be wrong
-    /// with theirs.
+    /// The INSERTs run before and after the workloads: what is wrong with these figures may be
+    /// wrong with theirs.
     fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
         let paths = ["/measurements/", "/results/"];
         add_findings(reasons, self.name, self.run.record, &paths, harmless);

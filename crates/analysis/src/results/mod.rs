@@ -1,7 +1,7 @@
 //! The results of tasks: how a result follows from the measurements, and its words in the headline.
 //! Kinds with much to derive do that in a module of their own name beside this one (`accept`,
-//! `load`, `rays` and others), the rest has a file here. `crates/model/src/results` has the questions that the rest of the
-//! program asks of every result.
+//! `load`, `rays` and others), the rest has a file here. `crates/model/src/results` has the
+//! questions that the rest of the program asks of every result.
 //!
 //! The three functions here are called in this order, because the later results depend on rows and
 //! findings: [`add_measured`], [`add_summaries`], [`add_answers`].

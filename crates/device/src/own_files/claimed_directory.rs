@@ -25,7 +25,8 @@ const CLAIM_BYTES_MAX: u64 = 256;
 /// The first line of each claim. Claims stay on disks after a crash: with another text, later
 /// versions would not remove what earlier ones left.
 const CLAIM_LINE: &str = "This directory belongs to diskproof, which removes it.\n";
-/// The beginning and the end of the second line, around the number of bytes. It stays on disks, too.
+/// The beginning and the end of the second line, around the number of bytes. It stays on disks,
+/// too.
 const SIZE_LINE: [&str; 2] = ["Its files have at most ", " bytes.\n"];
 /// The step in errors about a directory that an earlier run left.
 const TAKE_OVER: &str = "take over the remains of an earlier run";

@@ -31,8 +31,8 @@ const DISTANCE_MIN: f64 = 0.02;
 /// Nor does a deviation of less than this many times the usual scatter of the points. Chosen: of
 /// normally distributed points one in 16 000 is read again for nothing.
 const SCATTERS: f64 = 4.0;
-/// The upper quartile of the distances from the median of neighbours, of normally distributed points
-/// of standard deviation 1. By simulation, as in `shape/parts.rs` of the analysis.
+/// The upper quartile of the distances from the median of neighbours, of normally distributed
+/// points of standard deviation 1. By simulation, as in `shape/parts.rs` of the analysis.
 const DISTANCE_QUARTILE: f64 = 0.934;
 /// At most this part of the points is read again, but at least [`PLACES_MIN`]: where more stand
 /// out, they are the surface. Chosen, not measured.

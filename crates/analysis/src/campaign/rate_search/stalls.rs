@@ -165,8 +165,8 @@ impl StallEvidence {
     }
 }
 
-/// Returns `true` if the cell shows the end of the capacity as it should, and not a stall. A control
-/// that gave up met a stall if the one that was measured in its place did not.
+/// Returns `true` if the cell shows the end of the capacity as it should, and not a stall. A
+/// control that gave up met a stall if the one that was measured in its place did not.
 fn is_meant_to_be_late(
     cell: &MeasuredRate,
     later: &[MeasuredRate],

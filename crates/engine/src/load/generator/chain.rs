@@ -11,8 +11,8 @@ use diskproof_model::op::OpKind;
 
 impl RequestGenerator {
     /// The call of `step` in slot `index`, which the caller has taken; `None` would leave the slot
-    /// taken, and comes only of a plan that `RunError` refuses before: one of a kind without a call.
-    /// The data of the write that may follow it is made now, before its latency begins.
+    /// taken, and comes only of a plan that `RunError` refuses before: one of a kind without a
+    /// call. The data of the write that may follow it is made now, before its latency begins.
     // Cold, because it would make the loop of reads and writes longer.
     #[cold]
     pub(super) fn call(
