@@ -25,7 +25,6 @@ use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::{format_duration, format_rate, format_throughput};
 use diskproof_model::window::TimeSlice;
-use diskproof_report::terminal::planned_measurements;
 use lines::{
     NAME_COLUMNS, found_line, headline_rates, progress_text, round_figures, survey_figures,
     survey_left_ns, survey_line,
@@ -173,7 +172,7 @@ impl ProgressDisplay {
     /// `2/9`: the number of the measurement that ends, and that of all. Slices of several workloads
     /// alternate, so the place in the plan says nothing.
     fn step_text(&self) -> String {
-        let steps = planned_measurements(&self.facts.plan);
+        let steps = self.facts.plan.measurement_count();
         format!("{}/{steps}", self.measured_count + 1)
     }
 

@@ -218,6 +218,18 @@ impl Plan {
         &[]
     }
 
+    /// The number of measurements that its workloads have, one on each of their targets.
+    pub fn measurement_count(&self) -> usize {
+        let mut count = 0;
+        for workload in self.workloads() {
+            count += match workload.target {
+                Some(_) => 1,
+                None => self.targets.len().max(1),
+            };
+        }
+        count
+    }
+
     /// The task that is made of workloads, alone or between the INSERTs of a server.
     pub fn workload_task(&self) -> Option<&Workloads> {
         self.tasks.iter().find_map(Task::list)

@@ -72,11 +72,17 @@ fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
 /// Says what a trial on another version showed, which decides nothing.
 fn add_outcome(tried: &TrialRow, version: &str, entry: &mut Advice) {
     let outcome = outcome_text(tried);
-    entry.why = format!(
-        "Tried on PostgreSQL {version} only: {outcome} {}",
-        entry.why
-    );
-    entry.why.truncate(entry.why.trim_end().len());
+    let text = format!("Tried on PostgreSQL {version} only: {outcome}");
+    put_before_reason(text, entry);
+}
+
+/// Puts an outcome before the reason that the figures gave, if they gave one.
+fn put_before_reason(outcome: String, entry: &mut Advice) {
+    entry.why = if entry.why.is_empty() {
+        outcome
+    } else {
+        format!("{outcome} {}", entry.why)
+    };
 }
 
 /// Changes the advice on a setting to what its trial showed. A decision of the server replaces the
@@ -113,8 +119,7 @@ fn apply_trial(tried: &TrialRow, record: &Record, entry: &mut Advice) {
                 entry.value = None;
             }
         }
-        Conclusion::Open if entry.why.is_empty() => entry.why = outcome,
-        Conclusion::Open => entry.why = format!("{outcome} {}", entry.why),
+        Conclusion::Open => put_before_reason(outcome, entry),
     }
 }
 

@@ -27,7 +27,7 @@ const LOAD: &str = "load";
 /// The code of an answer that has no upper end.
 pub(crate) const WITHOUT_UPPER_END: &str = "at-least";
 /// A search has one target.
-const TARGET: usize = 0;
+pub(super) const TARGET: usize = 0;
 const UNIT: &str = "1/s";
 
 /// The promised rates of two sides.

@@ -4,7 +4,8 @@
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
 use super::promised::{
-    SearchedRate, leading_rate, reason_without_upper_end, searched_subjects, searched_workload,
+    self, SearchedRate, leading_rate, reason_without_upper_end, searched_subjects,
+    searched_workload,
 };
 use super::reasons::{Compared, Reasons};
 use super::side_estimate::relative_error;
@@ -144,8 +145,7 @@ fn search_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {
         };
         let identity = FigureIdentity {
             part: PartOfRun::Search(subject.clone()),
-            // A search has one target.
-            target: 0,
+            target: promised::TARGET,
             metric: leading.metric,
             subject,
             figure: Figure::PromisedRate,

@@ -97,7 +97,7 @@ pub(super) fn partly_imprecise_reason(figures: usize) -> Reason {
     }
 }
 
-/// Returns `true` if a row lacks what others measured.
+/// Returns `true` if a row lacks what others measured, or has it without an upper end.
 pub(super) fn is_incomplete(row: &FleetRow) -> bool {
     match &row.not_judged {
         Some(reason) => [INCOMPLETE, WITHOUT_UPPER_END].contains(&reason.code.as_str()),

@@ -46,26 +46,28 @@ pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<Unm
     unmeasured
 }
 
+/// Returns `true` if a run searched a rate, which its rows say nothing about.
 fn has_search(record: &Record) -> bool {
     record.load().is_some() || record.rays().is_some()
 }
 
 fn why_unmeasured(record: &Record) -> String {
-    match &record.ended_early {
-        Some(why) if has_search(record) => {
-            return format!("its search for a rate ended early: {why}");
+    match (&record.ended_early, has_search(record)) {
+        (Some(why), true) => format!("its search for a rate ended early: {why}"),
+        (Some(why), false) => format!("its run measured nothing: {why}"),
+        (None, true) => undecided_search_text(record),
+        (None, false) => "its run measured nothing".to_owned(),
+    }
+}
+
+fn undecided_search_text(record: &Record) -> String {
+    match record.load() {
+        Some(load) => {
+            let outcome = load.figures.outcome.as_str();
+            format!("its search for a rate is undecided ({outcome})")
         }
-        Some(why) => return format!("its run measured nothing: {why}"),
-        None => {}
+        None => "its searches for a rate are undecided".to_owned(),
     }
-    if let Some(load) = record.load() {
-        let outcome = load.figures.outcome.as_str();
-        return format!("its search for a rate is undecided ({outcome})");
-    }
-    if record.rays().is_some() {
-        return "its searches for a rate are undecided".to_owned();
-    }
-    "its run measured nothing".to_owned()
 }
 
 /// The host of a record on pages, with its rank where it has one.

@@ -53,7 +53,7 @@ fn progress_text(record: &Record) -> Option<String> {
     if adds_workloads {
         return None;
     }
-    let planned = planned_measurements(&record.plan);
+    let planned = record.plan.measurement_count();
     if planned <= 1 {
         return None;
     }
@@ -81,18 +81,6 @@ fn is_cut_short(row: &Row) -> bool {
     let stopped = row.data.stopped;
     row.data.shortened_from_ns.is_some()
         || matches!(stopped, StopReason::Interrupted | StopReason::Hung)
-}
-
-/// The number of measurements that the workloads of a plan have, one on each of their targets.
-pub fn planned_measurements(plan: &Plan) -> usize {
-    let mut planned = 0;
-    for workload in plan.workloads() {
-        planned += match workload.target {
-            Some(_) => 1,
-            None => plan.targets.len().max(1),
-        };
-    }
-    planned
 }
 
 /// Names the planned workloads of a target that did not run on it. Empty where the run itself
@@ -161,7 +149,7 @@ mod tests {
         }
         assert_eq!(unmeasured_workloads(&record, 1), Vec::<&str>::new());
         assert_eq!(
-            planned_measurements(&record.plan),
+            record.plan.measurement_count(),
             record.plan.workloads().len()
         );
         record.measurements.clear();

@@ -15,7 +15,6 @@ mod watch;
 pub use crate::describe::comparison::MetricDetail;
 pub use crate::describe::fleet::FleetDetail;
 pub use crate::describe::plan::budget_line;
-pub use crate::describe::run::planned_measurements;
 pub use live_load::{LiveLoad, RateAt, write_live_load};
 pub use pages::{
     Detail, write_commands, write_comparison, write_fleet, write_identity, write_plan,

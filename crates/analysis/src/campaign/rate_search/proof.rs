@@ -146,7 +146,7 @@ impl RateSearch {
 
     pub(super) fn after_control(&mut self, measured: MeasuredRate, tried: usize) -> SearchStep {
         let gave_up = measured.gave_up;
-        // Much less than is served cannot overload the target: it stalled, unless it does so again.
+        // Less than is served does not overload the target: it stalled, unless it gives up again.
         if gave_up
             && !self.has_stalled_control
             && measured.rate() <= OBSERVED_USE_MAX * self.saturated

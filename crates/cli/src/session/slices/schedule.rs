@@ -222,7 +222,7 @@ impl<'a> SliceSchedule<'a> {
     }
 }
 
-/// True if a workload that got so much of its planned time says so.
+/// True if a workload that got so much of its planned time is reported as shortened.
 pub(crate) fn is_much_less(given_ns: u64, planned_ns: u64) -> bool {
     (given_ns as f64) < SHORTENED_BELOW * planned_ns as f64
 }
