@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
 use crate::saved::{
-    HistoryFileFlag, HistoryOptions, history_place, is_after, open_if_there, short_id,
+    HistoryFileFlag, HistoryOptions, history_place, is_after, open_recovered, short_id,
 };
 use crate::session::{Measured, MeasuringJob, StdoutForm, measure};
 use clap::Parser;
@@ -378,7 +378,7 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
         host: Some(host_facts().name),
         ..Filter::default()
     };
-    let runs = match open_if_there(&place)? {
+    let runs = match open_recovered(&place)? {
         Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
         None => Vec::new(),
     };

@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open, open_if_there,
-    parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short_id,
+    HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open, open_recovered,
+    parse_label, print_notes, run_id, saved_record, short_id,
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
@@ -189,10 +189,7 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 
 fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     let place = history_place(list.history_file.file())?;
-    for note in recover_unsaved_runs(&place)? {
-        eprint_line(&note);
-    }
-    let history = open_if_there(&place)?;
+    let history = open_recovered(&place)?;
     let Listing { runs, unreadable } = match &history {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
         None => Listing::default(),

@@ -28,9 +28,9 @@ use jiff::{SignedDuration, Timestamp};
 pub(crate) use journals::{Journals, KILLED, LeftInJournal, end_journals, leave_in_journal};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, in_resolved_folder};
 pub(crate) use place::{
-    empty_text, history_place, make_history, open, open_if_there, register_history, state_folder,
+    empty_text, history_place, make_history, open_if_there, register_history, state_folder,
 };
-pub(crate) use recovery::recover_unsaved_runs;
+pub(crate) use recovery::{open, open_recovered};
 pub(crate) use reference::{
     find, load, load_all, load_all_whole, load_file, named_or_recorded, names_run, parse_label,
     run_id, short_id,

@@ -98,15 +98,6 @@ pub(super) fn history_answer<T: Send + 'static>(
     }
 }
 
-/// Opens the history to read it. Fails where there is none yet.
-pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
-    let place = history_place(history)?;
-    match open_if_there(&place)? {
-        Some(history) => Ok(history),
-        None => Err(Failure::Usage(empty_text(&place.path))),
-    }
-}
-
 /// Opens the history to read it; `None` when there is no file.
 pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
     history_answer(place, History::open)

@@ -1,18 +1,47 @@
-//! Adds runs to the history that ended before they were saved, from their journals.
+//! Adds runs to the history that ended before they were saved, from their journals, before a verb
+//! reads it: `latest` is the newest run also where that run was killed.
 
-use super::place::history_answer;
+use super::place::{empty_text, history_answer, history_place, open_if_there};
 use super::reference::short_id;
 use crate::failure::Failure;
-use crate::stdio::colored_record_page;
+use crate::stdio::{colored_record_page, eprint_line};
 use diskproof_analysis::again::judged_quietly;
-use diskproof_history::{HistoryPlace, LeftRecord, LeftRun, NewRun, runs_left_behind, save};
+use diskproof_history::{
+    History, HistoryPlace, LeftRecord, LeftRun, NewRun, runs_left_behind, save,
+};
 use diskproof_model::document::DocumentError;
 use diskproof_model::record::Record;
 use diskproof_report::terminal::Detail;
+use std::path::Path;
+
+/// Opens the history with the runs that were killed in it. Fails where there is no history yet.
+pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
+    let place = history_place(history)?;
+    match open_recovered(&place)? {
+        Some(history) => Ok(history),
+        None => Err(Failure::Usage(empty_text(&place.path))),
+    }
+}
+
+/// Opens the history with the runs that were killed in it; `None` when there is no file.
+pub(crate) fn open_recovered(place: &HistoryPlace) -> Result<Option<History>, Failure> {
+    match recover_unsaved_runs(place) {
+        Ok(notes) => {
+            for note in notes {
+                eprint_line(&note);
+            }
+        }
+        // Another user's history may be readable in a folder that cannot be listed.
+        Err(error) => eprint_line(&format!(
+            "runs that were killed are not looked for: {error}"
+        )),
+    }
+    open_if_there(place)
+}
 
 /// Adds the runs that were killed, or could not be saved at their end, to the history as far as
 /// they got. Returns notes for the user: a run that cannot be added hides no other one.
-pub(crate) fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
+fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
     let left = history_answer(place, runs_left_behind)?;
     let mut notes = Vec::new();
     for error in left.errors {

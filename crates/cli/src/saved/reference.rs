@@ -1,7 +1,8 @@
 //! Finds the run that an argument names: by a file, `latest`, a label, or the beginning of its id.
 
 use super::document::{SavedDocument, from_file, is_file, judged};
-use super::place::{history_place, open, open_if_there};
+use super::place::{history_place, open_if_there};
+use super::recovery::open;
 use crate::failure::Failure;
 use diskproof_history::{History, StoredRun};
 use diskproof_model::record::Record;

@@ -514,37 +514,61 @@ fn killed_once_kept(here: &Here, line: &str) -> Record {
     record
 }
 
-/// Kills a run when so many of its journals have results, and returns the runs of the history.
-fn runs_after_a_kill(here: &Here, line: &str, records: usize) -> Value {
+/// Whoever kills a run and asks for `latest` means that run, not the one before it.
+#[test]
+fn latest_is_a_run_that_was_killed() {
+    let here = Here::new();
+    here.line("run --rw randread --time 1s --size 1M").exits(0);
+    let whole = here.line("show latest --json").exits(0).record();
+    kill_with_results(&here, "run --rw randread --time 60s --size 1M", 1);
+    let killed = here.line("show latest --json").exits(0).record();
+    assert!(killed.partial && killed.run_id != whole.run_id);
+    let before = here.line("show latest~1 --json").exits(0).record();
+    assert_eq!(before.run_id, whole.run_id);
+}
+
+/// Kills a run when so many of its journals have results.
+fn kill_with_results(here: &Here, line: &str, records: usize) {
     let mut child = here
         .with_history(&mut program(argv(line)))
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let journals = || -> Vec<String> {
-        names(here.place.path())
-            .into_iter()
-            .filter(|name| name.starts_with("history.db.run-"))
-            .collect()
-    };
-    let kept = || {
-        let names = journals();
-        names.iter().filter(|name| name.ends_with(".json")).count()
-    };
-    while kept() < records {
+    let saved_before = here.line("history --json").json();
+    while journals_with_results(here) < records {
         assert!(child.try_wait().unwrap().is_none());
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
     // A run that goes on is no run that was killed.
-    assert_eq!(here.line("history --json").json(), serde_json::json!([]));
+    assert_eq!(here.line("history --json").json(), saved_before);
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+/// Kills a run when so many of its journals have results, and returns the runs of the history.
+fn runs_after_a_kill(here: &Here, line: &str, records: usize) -> Value {
+    kill_with_results(here, line, records);
     let runs = here.line("history --json").exits(0).json();
     assert_eq!(runs.as_array().unwrap().len(), records);
     assert_eq!(runs[0]["partial"], true);
-    assert!(journals().is_empty(), "{:?}", journals());
+    assert!(journals(here).is_empty(), "{:?}", journals(here));
     runs
+}
+
+/// The files of journals beside the history.
+fn journals(here: &Here) -> Vec<String> {
+    names(here.place.path())
+        .into_iter()
+        .filter(|name| name.starts_with("history.db.run-"))
+        .collect()
+}
+
+fn journals_with_results(here: &Here) -> usize {
+    journals(here)
+        .iter()
+        .filter(|name| name.ends_with(".json"))
+        .count()
 }
 
 #[test]

@@ -539,6 +539,21 @@ fn file_of_another_owner_is_refused_where_its_users_cannot_be_seen() {
     assert_ne!(content_hash(&file), before);
 }
 
+/// What a directory holds may be a server's; a user who may only write there cannot see it.
+#[test]
+fn directory_that_may_not_be_listed_is_refused() {
+    needs!("setpriv");
+    let place = place();
+    let shared = place.path().join("shared");
+    std::fs::create_dir(&shared).unwrap();
+    let path = shared.to_str().unwrap();
+    let line = "run shared --rw randread --size 1M --time 1s";
+    for (mode, code) in [("0733", 3), ("0777", 0)] {
+        run("chmod", &[mode, path]);
+        as_nobody(place.path(), line).exits(code);
+    }
+}
+
 /// The time of the last change of content can be set back, that of the inode cannot.
 #[test]
 fn dd_does_not_take_a_changed_file_with_its_old_time_for_its_own() {

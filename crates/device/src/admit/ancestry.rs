@@ -48,21 +48,23 @@ impl Ancestor {
         })
     }
 
-    /// True if it holds something of this name, which may be a path with directories.
+    /// True if it holds something of this name, which may be a path with directories, or may hold
+    /// it behind a directory that this user may not search.
     pub(crate) fn holds(&self, name: &str) -> bool {
-        accessat(&self.fd, name, rustix::fs::Access::EXISTS, AtFlags::empty()).is_ok()
+        let exists = rustix::fs::Access::EXISTS;
+        match accessat(&self.fd, name, exists, AtFlags::empty()) {
+            Ok(()) => true,
+            Err(errno) => errno == Errno::ACCESS,
+        }
     }
 
-    /// Up to so many names in it; none where they may not be read.
-    pub(crate) fn names(&self, at_most: usize) -> Vec<String> {
-        let Ok(entries) = std::fs::read_dir(proc_path(self.fd.as_fd())) else {
-            return Vec::new();
-        };
+    /// Up to so many names in it. Fails where they may not be read.
+    pub(crate) fn names(&self, at_most: usize) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in entries.flatten().take(at_most) {
-            names.extend(entry.file_name().into_string());
+        for entry in std::fs::read_dir(proc_path(self.fd.as_fd()))?.take(at_most) {
+            names.extend(entry?.file_name().into_string());
         }
-        names
+        Ok(names)
     }
 
     /// The last component of its path.
@@ -163,7 +165,7 @@ pub(super) struct Place {
 }
 
 /// The search for places ends after so many, because a circle of mounts would not end. Chosen, not
-/// measured: more than a few mounts of one file are rare. Later ones are not looked at.
+/// measured: more than a few mounts of one file are rare. The gate refuses a target with more.
 const PLACES_MAX: usize = 64;
 
 impl Place {
@@ -231,6 +233,14 @@ impl Place {
     }
 }
 
+/// The places of one target.
+pub(super) struct Places {
+    /// Its own path first.
+    pub(super) list: Vec<Place>,
+    /// False if there are more than the list has.
+    pub(super) are_all: bool,
+}
+
 /// A target by its own path and by everything that the mounts translate it to, until nothing new
 /// appears: a bind mount below an overlay, a part of a btrfs subvolume.
 pub(super) fn find_places(
@@ -238,14 +248,22 @@ pub(super) fn find_places(
     path: &Path,
     kind: TargetKind,
     id: FileId,
-) -> Vec<Place> {
-    let mut places = vec![Place::new(mounts, path, kind, id)];
+) -> Places {
+    let mut places = Places {
+        list: vec![Place::new(mounts, path, kind, id)],
+        are_all: true,
+    };
     let mut next = 0;
-    while let Some(place) = places.get(next).cloned() {
+    while let Some(place) = places.list.get(next).cloned() {
         for other in place.translated(mounts) {
-            if places.len() < PLACES_MAX && !places.contains(&other) {
-                places.push(other);
+            if places.list.contains(&other) {
+                continue;
             }
+            if places.list.len() == PLACES_MAX {
+                places.are_all = false;
+                return places;
+            }
+            places.list.push(other);
         }
         next += 1;
     }
@@ -258,6 +276,8 @@ pub(super) struct OtherAncestries {
     pub(super) shown: Vec<Ancestry>,
     /// The part of a filesystem that is mounted, where no mount shows what is above it.
     pub(super) part_without_top: Option<PathBuf>,
+    /// False if the target is mounted in more places than were looked at.
+    pub(super) are_all: bool,
 }
 
 impl OtherAncestries {
@@ -268,9 +288,11 @@ impl OtherAncestries {
         let mut others = Self {
             shown: Vec::new(),
             part_without_top: None,
+            are_all: places.are_all,
         };
-        for place in &places {
+        for place in &places.list {
             let is_shown = places
+                .list
                 .iter()
                 .any(|other| other.device == place.device && other.is_whole);
             if !is_shown {
@@ -332,7 +354,7 @@ mod tests {
         assert!(
             before.nearest_first[0].holds("mark") && before.nearest_first[1].holds("inner/mark")
         );
-        assert_eq!(before.nearest_first[0].names(9), ["mark"]);
+        assert_eq!(before.nearest_first[0].names(9).unwrap(), ["mark"]);
         assert!(before.is_same(&above(&inner)));
         std::fs::rename(place.path().join("outer"), place.path().join("moved")).unwrap();
         assert!(before.nearest_first[0].holds("mark"));
@@ -352,5 +374,31 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         std::fs::create_dir(&file).unwrap();
         assert!(Ancestry::above_file(path, id).is_err());
+    }
+    /// A file that a bind mount of `/a` shows, and so many mounts of the whole filesystem. Each has
+    /// its own path to the same inode.
+    fn are_all_places_of_mounts(wider_mounts: usize) -> bool {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let top = place.path();
+        std::fs::create_dir(top.join("a")).unwrap();
+        let file = top.join("a/file");
+        std::fs::write(&file, "").unwrap();
+        let id = Held::open(&file).unwrap().id();
+        let (device, shown) = (device_number(id.device), top.display());
+        let mut text = format!("1 0 {device} /a {shown}/a rw - ext4 /dev/vda rw\n");
+        for number in 0..wider_mounts {
+            std::os::unix::fs::symlink(".", top.join(format!("mount{number}"))).unwrap();
+            text += &format!("2 0 {device} / {shown}/mount{number} rw - ext4 /dev/vda rw\n");
+        }
+        let mounts = mounts::parse_mountinfo(&text);
+        let places = find_places(&mounts, &file, TargetKind::File, id);
+        assert_eq!(places.list.len(), PLACES_MAX.min(1 + wider_mounts));
+        places.are_all
+    }
+
+    #[test]
+    fn places_beyond_the_limit_are_not_taken_for_none() {
+        assert!(are_all_places_of_mounts(PLACES_MAX - 1));
+        assert!(!are_all_places_of_mounts(PLACES_MAX));
     }
 }

@@ -216,6 +216,12 @@ fn read_family(
             Step::clause("name the multipath device (multipath -ll), or remove the other paths"),
         );
     }
+    for device in &family.unfollowed {
+        reasons.add(
+            format!("the devices below {device}, of which it is made, cannot all be found"),
+            Step::clause("name one of the devices below it, or another device"),
+        );
+    }
     if let Some(layer) = identity.layers.first()
         && layer.kind == LayerKind::Loop
         && family.backing_files.is_empty()

@@ -13,9 +13,10 @@ use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
 
-/// The longest chain of loop devices over loop devices that is followed. The kernel allows no
-/// circle (loop_validate_file), and a bound costs nothing.
-const LOOPS_MAX: usize = 16;
+/// The longest chain of devices over devices that is followed. The kernel allows no circle
+/// (loop_validate_file), but devices may change while the chain is read. Chosen, not measured: the
+/// gate refuses a longer one.
+const CHAIN_MAX: usize = 16;
 
 /// One device that shares blocks with the target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,6 +118,8 @@ pub(crate) struct DeviceFamily {
     pub(crate) files_below: Vec<BackingFile>,
     /// Kernel names of the loop devices above these.
     pub(crate) loops_below: Vec<String>,
+    /// Devices below which others lie that could not be found: a kernel name, or `major:minor`.
+    pub(crate) unfollowed: Vec<String>,
 }
 
 impl DeviceFamily {
@@ -219,7 +222,7 @@ impl DeviceFamily {
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
         let mut start = self.target_start();
-        for _ in 0..LOOPS_MAX {
+        for _ in 0..CHAIN_MAX {
             let Some(path) = backing_path(&above.sysfs) else {
                 return self.add_files_below(root, &above, 0);
             };
@@ -231,7 +234,7 @@ impl DeviceFamily {
             match behind {
                 Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
-                        return;
+                        return self.unfollowed.push(above.name);
                     };
                     let disk = self.add_behind(root, &below, start);
                     // A partition has no file of its own: its disk may be a loop device, too.
@@ -252,15 +255,17 @@ impl DeviceFamily {
                 }
             }
         }
+        self.unfollowed.push(above.name);
     }
 
     /// Adds the files behind the loop devices that a device mapper or an array uses.
     fn add_files_below(&mut self, root: &SysRoot, above: &Member, depth: usize) {
-        if depth > LOOPS_MAX {
-            return;
+        if depth > CHAIN_MAX {
+            return self.unfollowed.push(above.name.clone());
         }
         for device in devices_in(&above.sysfs.join("slaves")) {
             let Some(disk) = member(root, &device).and_then(disk_around) else {
+                self.unfollowed.push(device);
                 continue;
             };
             let Some(path) = backing_path(&disk.sysfs) else {
@@ -282,7 +287,7 @@ impl DeviceFamily {
         {
             let Some(next) = member(root, &device_number(stat.st_rdev)).and_then(disk_around)
             else {
-                return;
+                return self.unfollowed.push(disk.name);
             };
             match backing_path(&next.sysfs) {
                 Some(next_path) => self.add_loop_below(root, next, next_path, depth + 1),
@@ -621,5 +626,35 @@ mod tests {
             stat(path)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
         })
+    }
+    /// A chain of so many mappings, one over the other.
+    fn mappings_unfollowed(count: usize) -> Vec<String> {
+        let sysfs = FakeSysfs::new();
+        for number in 0..count {
+            let numbers = format!("253:{number}");
+            sysfs.add_block_device(&format!("x/dm-{number}"), &numbers, &[]);
+        }
+        for number in 1..count {
+            let below = format!("devices/x/dm-{}/slaves/dm-{number}", number - 1);
+            sysfs.add_link(&below, &format!("devices/x/dm-{number}"));
+        }
+        DeviceFamily::read(&sysfs.root(), "253:0")
+            .unwrap()
+            .unfollowed
+    }
+
+    #[test]
+    fn devices_below_the_longest_chain_are_not_taken_for_none() {
+        assert_eq!(mappings_unfollowed(CHAIN_MAX + 1), [""; 0]);
+        assert_eq!(mappings_unfollowed(CHAIN_MAX + 3), ["dm-17"]);
+    }
+
+    #[test]
+    fn device_below_that_sysfs_does_not_show_is_not_taken_for_none() {
+        let sysfs = FakeSysfs::new();
+        sysfs.add_block_device("x/dm-0", "253:0", &[]);
+        sysfs.write_attribute("devices/x/dm-0/slaves/loop7/dev", "7:7");
+        let family = DeviceFamily::read(&sysfs.root(), "253:0").unwrap();
+        assert_eq!(family.unfollowed, ["7:7"]);
     }
 }

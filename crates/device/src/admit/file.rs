@@ -184,7 +184,14 @@ pub(super) fn judge_other_ancestries(
             Step::clause("name it where the whole filesystem is mounted, or name another file"),
         );
     }
+    if !others.are_all {
+        reasons.add(MOUNTED_TOO_OFTEN, Step::clause("name another file"));
+    }
 }
+
+/// The reason to refuse a target of whose places some were not looked at.
+pub(super) const MOUNTED_TOO_OFTEN: &str =
+    "it is mounted in more places than were checked, so a database server may use it there";
 
 /// Refuses a file with another number of names than one. A file that has lost its name belongs to
 /// whoever still has it open. `links` is `st_nlink`, whose width depends on the architecture.

@@ -81,12 +81,9 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
     }
     let mut files = Vec::new();
     for file in subject.files() {
-        files.extend(find_places(
-            own_mounts,
-            file.path,
-            TargetKind::File,
-            file.id,
-        ));
+        // More places than these are a reason to refuse, which the check of the ancestry adds.
+        let places = find_places(own_mounts, file.path, TargetKind::File, file.id);
+        files.extend(places.list);
     }
     for table in &namespaces.tables {
         for mount in &table.mounts {

@@ -277,8 +277,13 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
     };
     let id = FileId::from(&stat);
     let (root, path) = (SysRoot::default(), Path::new(&identity.path));
-    for above in OtherAncestries::find(&root, path, identity.kind, id).shown {
-        servers::judge_directory(&above, reasons);
+    let others = OtherAncestries::find(&root, path, identity.kind, id);
+    for above in &others.shown {
+        servers::judge_directory(above, reasons);
+    }
+    if !others.are_all {
+        let step = Step::sentence(servers::OTHER_DIRECTORY);
+        reasons.add(file::MOUNTED_TOO_OFTEN, step);
     }
 }
 

@@ -3,8 +3,9 @@
 //! its data. In a directory of another server a scratch file does no harm, because it has no name:
 //! there only existing files are refused. Reads names and metadata only.
 
-use super::ancestry::Ancestry;
+use super::ancestry::{Ancestor, Ancestry};
 use super::reasons::{RefusalReasons, Step};
+use crate::kernel::naming::{errno_name, errno_of};
 use std::path::Path;
 
 /// Servers, and files that stand together at the top of every data directory of each. Several rows
@@ -44,7 +45,8 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
 /// Directory entries read in search of WAL segments: nearly all entries of a pg_wal are some, and a
 /// directory of millions must not take seconds.
 const ENTRIES_MAX: usize = 10_000;
-const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
+/// The step of a user who named a directory of a server, or one that may be.
+pub(super) const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
 
 /// Refuses a scratch file in a directory of PostgreSQL, at any depth. PG_VERSION alone is not
 /// enough here, because it stands in every directory that holds tables, and those may lie
@@ -76,8 +78,9 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
             reasons,
         );
     }
-    let names = nearest.names(ENTRIES_MAX);
-    if names.iter().any(|name| is_tablespace_name(name)) {
+    if let Some(names) = listed_names(nearest, reasons)
+        && names.iter().any(|name| is_tablespace_name(name))
+    {
         let what = "is the location of a PostgreSQL tablespace";
         add_directory(&nearest.path, what, reasons);
     }
@@ -85,10 +88,30 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
     let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));
     let outer = above.nearest_first.get(1).filter(|_| is_inside_wal);
     for directory in [Some(nearest), outer].into_iter().flatten() {
-        let names = directory.names(ENTRIES_MAX);
-        if names.iter().any(|name| is_wal_segment_name(name)) {
+        if let Some(names) = listed_names(directory, reasons)
+            && names.iter().any(|name| is_wal_segment_name(name))
+        {
             let what = "contains files named like PostgreSQL's WAL segments";
             return add_directory(&directory.path, what, reasons);
+        }
+    }
+}
+
+/// The names in a directory. One that cannot be listed may hold the files of a server: `None`, and
+/// a reason to refuse.
+fn listed_names(directory: &Ancestor, reasons: &mut RefusalReasons) -> Option<Vec<String>> {
+    match directory.names(ENTRIES_MAX) {
+        Ok(names) => Some(names),
+        Err(error) => {
+            reasons.add(
+                format!(
+                    "{} cannot be listed ({}), so it may belong to a PostgreSQL server",
+                    directory.path.display(),
+                    errno_name(errno_of(&error))
+                ),
+                Step::sentence(OTHER_DIRECTORY),
+            );
+            None
         }
     }
 }

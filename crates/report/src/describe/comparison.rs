@@ -331,6 +331,19 @@ pub(crate) fn figure_name(metric: &MetricComparison) -> String {
 /// The figures of both sides, with the digits that the intervals support, and as many more as
 /// readers need to recompute the printed change.
 pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
+    let mut texts = figures_text(metric);
+    if metric.figure == Figure::PromisedRate {
+        for (text, side) in texts.iter_mut().zip([&metric.a, &metric.b]) {
+            // Of a search, only an answer without an upper end has no interval.
+            if side.half_width_95.is_none() {
+                text.insert_str(0, "≥\u{a0}");
+            }
+        }
+    }
+    texts
+}
+
+fn figures_text(metric: &MetricComparison) -> [String; 2] {
     let (a, b) = (&metric.a, &metric.b);
     let Some(ratio) = metric.ratio else {
         return [a.value_text(), b.value_text()];
@@ -446,6 +459,17 @@ mod tests {
         assert!(reason(Figure::Iops, 1.0).contains("2 s"));
         assert!(!reason(Figure::Iops, 0.0).contains("2 s"));
         assert!(!reason(Figure::CurveMin, 1.0).contains("2 s"));
+    }
+
+    #[test]
+    fn promised_rate_without_an_upper_end_is_marked() {
+        let without_interval = Estimate::new(10, 601.0, None, "1/s");
+        let mut compared = metric(rate(300.0, 0.1), without_interval, ratio(2.0, 1.9, 2.1));
+        compared.figure = Figure::PromisedRate;
+        let [a, b] = sides_text(&compared);
+        assert!(!a.contains('≥') && b.starts_with('≥'), "{a} {b}");
+        compared.figure = Figure::Iops;
+        assert!(!sides_text(&compared)[1].contains('≥'));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
-use crate::saved::{history_place, make_history, open_if_there, saved_record, short_id};
+use crate::saved::{history_place, make_history, open_recovered, saved_record, short_id};
 use crate::session::{Measured, MeasuringJob, StdoutForm, exit_of_record, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
@@ -275,7 +275,7 @@ impl<'a> Series<'a> {
     /// may have the same label, which is only the pause by default.
     fn saved_records(&self, target: &TargetIdentity) -> Result<Vec<Record>, Failure> {
         let place = history_place(self.flags.history.file())?;
-        let Some(history) = open_if_there(&place)? else {
+        let Some(history) = open_recovered(&place)? else {
             return Ok(Vec::new());
         };
         let filter = Filter {
