@@ -34,8 +34,8 @@ pub(super) fn late_text(tasks: &[Task]) -> String {
 }
 
 /// The text of an early end by request, alone or within a longer reason. The cause is known at the
-/// end of the run, a signal or the announced time: [`EarlyEnd::name_cause`] puts it in place of this
-/// text, so whoever builds a reason has to leave the text as it is.
+/// end of the run, a signal or the announced time: [`EarlyEnd::name_cause`] puts it in place of
+/// this text, so whoever builds a reason has to leave the text as it is.
 pub(super) const INTERRUPTED: &str = "interrupted before its end";
 
 /// The results of a run so far.
@@ -99,8 +99,8 @@ impl EarlyEnd {
         Self::Reason(INTERRUPTED.to_owned())
     }
 
-    /// Puts the cause of an interruption in place of [`INTERRUPTED`]. Other reasons, and errors, stay
-    /// as they are.
+    /// Puts the cause of an interruption in place of [`INTERRUPTED`]. Other reasons, and errors,
+    /// stay as they are.
     pub(super) fn name_cause(&mut self, cause: &str) {
         match self {
             Self::Reason(why) => *why = why.replace(INTERRUPTED, cause),

@@ -1,5 +1,5 @@
-//! Finds the devices that lie on a device (device mapper, MD, bcache), with the command by which each
-//! lets it go.
+//! Finds the devices that lie on a device (device mapper, MD, bcache), with the command by which
+//! each lets it go.
 
 use crate::admit::reasons::{RefusalReasons, Step};
 use crate::kernel::naming::node;
