@@ -26,6 +26,10 @@ const ENDING_SIGNALS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIG
 const SIGNAL_CODE: i32 = 128;
 /// Signals that come this soon after the first one belong to it.
 const SAME_REQUEST: Duration = Duration::from_secs(1);
+/// After a signal the program waits so long for others, each: a command of the user, a reader of
+/// stdout that does not read, a filesystem to which it saves. So it ends within two seconds, unless
+/// several of them hang. Chosen, not measured.
+pub(crate) const WAIT_AFTER_SIGNAL: Duration = Duration::from_millis(1500);
 
 /// Catches two signals that would kill the program. With SIGXFSZ caught, a write beyond the limit
 /// on file sizes (setrlimit(2)) fails with EFBIG and can be reported. SIGUSR1 asks other tools for

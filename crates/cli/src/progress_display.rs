@@ -1,19 +1,21 @@
 //! Shows the progress of a run on stderr: one line redrawn in place on a terminal, a line per
 //! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
-//! workload when its rate is known well enough.
+//! workload when its rate is known well enough. What is shown at a tick is in `reports` and, on the
+//! whole terminal, in `screen`.
 
 mod deadline;
 mod lines;
 mod recent_rates;
+mod reports;
 mod schedule;
+mod screen;
 
-use crate::flags::SECOND;
 use crate::interrupt;
-use crate::load_screen::{LoadMoment, LoadScreen};
-use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone, progress_columns};
+use crate::load_screen::LoadScreen;
+use crate::stdio::{ProgressLine, Verbosity, eprint_line, is_reader_gone};
 use crate::tool_lines::ToolLines;
+use deadline::RunDeadline;
 pub(crate) use deadline::{PausedDeadline, SharedDeadline, lock_deadline};
-use deadline::{RunDeadline, precedes_measured_time};
 use diskproof_analysis::estimate;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_engine::watchdog::Heartbeat;
@@ -23,14 +25,11 @@ use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Layout;
 use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::SurfaceMeasurement;
-use diskproof_model::units::{format_duration, format_rate, format_throughput};
+use diskproof_model::units::format_duration;
 use diskproof_model::window::TimeSlice;
-use lines::{
-    NAME_COLUMNS, found_line, headline_rates, progress_text, round_figures, survey_figures,
-    survey_left_ns, survey_line,
-};
+use lines::{found_line, headline_rates, round_figures, survey_figures};
 pub(crate) use recent_rates::RecentRates;
-use recent_rates::recent_latency_max_ns;
+use reports::SilenceNotes;
 pub(crate) use schedule::AfterSlice;
 use schedule::RunSchedule;
 use std::sync::Arc;
@@ -40,18 +39,6 @@ use std::time::{Duration, Instant};
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 /// The figures of a workload are those of its last second: so many cells of the series.
 const RECENT_CELLS: usize = 100;
-/// A line reports where a scan could resume after another fiftieth of its time, so that little is
-/// lost and the lines of a whole day fit on a few screens.
-const RESUME_DIVISOR: u32 = 50;
-/// The shortest and the longest time between two such lines.
-const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
-    Duration::from_secs(10)..=Duration::from_secs(600);
-/// The progress line shows a silence of this length; shorter ones are normal for disks.
-const SILENCE_SHOWN_NS: u64 = 2 * SECOND;
-/// A note about a silence comes after this time; each further one after twice the time. Chosen, not
-/// measured.
-const FIRST_NOTE_NS: u64 = 10 * SECOND;
-
 /// The progress of a run on stderr, its deadline, and the text of a tool meanwhile.
 pub(crate) struct ProgressDisplay {
     /// The facts of the run, which hold its plan.
@@ -67,8 +54,7 @@ pub(crate) struct ProgressDisplay {
     current: Vec<CurrentWorkload>,
     /// The number of measurements that ended.
     measured_count: usize,
-    /// The length of the silence that the next note reports.
-    next_silence_note_ns: u64,
+    silence_notes: SilenceNotes,
     /// The step of the survey that was printed last.
     survey_step: String,
     /// The time of the last line about resuming a scan.
@@ -105,7 +91,7 @@ impl ProgressDisplay {
             facts,
             current: Vec::new(),
             measured_count: 0,
-            next_silence_note_ns: FIRST_NOTE_NS,
+            silence_notes: SilenceNotes::default(),
             survey_step: String::new(),
             resume_reported: Instant::now(),
             heartbeat: Heartbeat::default(),
@@ -329,243 +315,6 @@ impl ProgressDisplay {
     }
 }
 
-/// The progress on the whole terminal.
-impl ProgressDisplay {
-    /// Shows the progress on the whole terminal from now on, where stderr is one.
-    pub(crate) fn show_screen(&mut self) {
-        if self.verbosity != Verbosity::Terminal || !LoadScreen::is_possible() {
-            return;
-        }
-        let plan = &self.facts.plan;
-        let title = format!("{} {}", plan.origin.verb, plan.targets.join(" "));
-        // Without the screen the line remains.
-        self.screen = LoadScreen::start(title, &self.facts.targets).ok();
-    }
-
-    /// A line about a pause of a sustained load, where each step has a line.
-    pub(crate) fn begin_pause(&self, pause_ns: u64) {
-        if self.verbosity == Verbosity::Lines {
-            eprint_line(&format!("pause of {}", format_duration(pause_ns)));
-        }
-    }
-
-    /// Shows that nothing is sent for this long, where the progress has a whole terminal.
-    pub(crate) fn show_pause(&mut self, left: Duration) {
-        let run_left_ns = self.deadline.announced_left_ns();
-        if let Some(screen) = &mut self.screen
-            && screen.is_due()
-        {
-            let left = format_duration(left.as_secs() * SECOND);
-            screen.show(LoadMoment {
-                phase: format!("pause, {left} of it left"),
-                left_ns: run_left_ns,
-                iops: Some(0.0),
-                bytes_per_second: 0.0,
-                latency_max_ns: None,
-                slice_bytes: 0,
-                remarks: Vec::new(),
-            });
-        }
-    }
-
-    /// Redraws the whole terminal, where it is due.
-    fn redraw_screen(&mut self, progress: &Progress<'_>) {
-        let Some(screen) = &self.screen else {
-            return;
-        };
-        if !screen.is_due() {
-            return;
-        }
-        let rates = RecentRates::in_newest(progress, RECENT_CELLS);
-        // The first cell is not over yet, and a scratch file is filled in larger blocks.
-        let has_rate = progress.series.cells.len() > 1 && !precedes_measured_time(progress.phase);
-        let iops = if has_rate { Some(rates.iops) } else { None };
-        let moment = LoadMoment {
-            phase: match progress.phase {
-                Phase::Layout => "filling the scratch file".to_owned(),
-                Phase::FirstRequests => format!("{}, first requests", progress.name),
-                Phase::SetUp => format!("{}, taking memory", progress.name),
-                Phase::Warmup => format!("{}, warm-up", progress.name),
-                Phase::Measure | Phase::Survey | Phase::Verify => progress.name.to_owned(),
-            },
-            left_ns: self.deadline.announced_left_ns(),
-            iops,
-            bytes_per_second: rates.bytes_per_second,
-            latency_max_ns: recent_latency_max_ns(progress, RECENT_CELLS),
-            slice_bytes: progress.series.total().bytes,
-            remarks: self.silence_text(progress).into_iter().collect(),
-        };
-        if let Some(screen) = &mut self.screen {
-            screen.show(moment);
-        }
-    }
-}
-
-/// The lines about progress.
-impl ProgressDisplay {
-    /// The progress line: step, workload, bar, time left, rate.
-    fn workload_line(&self, progress: &Progress<'_>) -> String {
-        let is_joint = self.current.len() > 1 && !precedes_measured_time(progress.phase);
-        let done = if is_joint {
-            self.joint_done()
-        } else {
-            progress.done.unwrap_or(0.0).clamp(0.0, 1.0)
-        };
-        let mut figures = Vec::new();
-        figures.extend(self.silence_text(progress));
-        figures.extend(phase_words(progress.phase).map(str::to_owned));
-        if let Some(left_ns) = self.left_ns(done) {
-            figures.push(format!("{} left", format_duration(left_ns)));
-        }
-        let steps = self.facts.plan.workloads().len().max(1);
-        let number = (self.schedule.over_count() + 1).min(steps);
-        let mut step = format!("{number}/{steps} ");
-        if is_joint {
-            for (workload, progress) in self.schedule.current().iter().zip(&self.current) {
-                let name = &workload.name;
-                figures.push(format!("{name} {}/s", format_rate(progress.iops)));
-            }
-        } else {
-            let name = match self.schedule.first_current() {
-                Some(workload) => &workload.name,
-                None => progress.name,
-            };
-            step.push_str(&format!("{name:<NAME_COLUMNS$} "));
-            let rates = RecentRates::in_newest(progress, RECENT_CELLS);
-            figures.push(format!("{}/s", format_rate(rates.iops)));
-            figures.push(format_throughput(rates.bytes_per_second));
-        }
-        let group_done = self.schedule.group_done(done);
-        progress_text(&step, group_done, &figures.join(", "), progress_columns())
-    }
-
-    /// The share that is done of workloads which run together: the first one that is done ends the
-    /// others.
-    fn joint_done(&self) -> f64 {
-        let mut done: f64 = 0.0;
-        for workload in &self.current {
-            done = done.max(workload.done);
-        }
-        done.clamp(0.0, 1.0)
-    }
-
-    /// Prints now and then how to resume a scan: it takes hours, and may be killed.
-    fn report_resume_point(&mut self, progress: &Progress<'_>) {
-        let interval = (Duration::from_nanos(progress.elapsed_ns) / RESUME_DIVISOR)
-            .clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end());
-        if self.verbosity == Verbosity::Quiet || self.resume_reported.elapsed() < interval {
-            return;
-        }
-        let Some(offset) = progress.resume_bytes else {
-            return;
-        };
-        self.resume_reported = Instant::now();
-        self.line.clear();
-        let plan = &self.facts.plan;
-        // A scratch file is a different one each time.
-        if let Some(survey) = plan.survey()
-            && let Some(path) = plan.targets.first()
-            && plan.scratch_bytes().is_none()
-        {
-            let left = match survey_left_ns(progress) {
-                Some(left_ns) => format!("{} left; ", format_duration(left_ns)),
-                None => String::new(),
-            };
-            let command = crate::resume::scan_command(path, survey.span, offset);
-            eprint_line(&format!(
-                "{left}to resume the scan if it is killed: {command}"
-            ));
-        }
-    }
-
-    /// The time without a completion, where a progress line should show it.
-    pub(crate) fn silence_text(&self, progress: &Progress<'_>) -> Option<String> {
-        self.silence_of_at_least(progress, SILENCE_SHOWN_NS)
-    }
-
-    /// `no answer for 12 s`: the time without a completion, or `None` where that is less than
-    /// `least_ns`.
-    fn silence_of_at_least(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
-        let silence = progress.silence?;
-        if silence.length_ns < least_ns {
-            return None;
-        }
-        let length = format_duration(silence.length_ns / SECOND * SECOND);
-        Some(match self.path_among_several(silence.target) {
-            Some(path) => format!("no answer from {path} for {length}"),
-            None => format!("no answer for {length}"),
-        })
-    }
-
-    /// Reports a long silence where no progress line shows it.
-    fn report_silence(&mut self, progress: &Progress<'_>) {
-        if self.verbosity != Verbosity::Lines {
-            return;
-        }
-        if let Some(text) = self.silence_of_at_least(progress, self.next_silence_note_ns) {
-            self.next_silence_note_ns *= 2;
-            eprint_line(&format!("{}: {text}", progress.name));
-        } else if let Some(silence) = progress.silence
-            && silence.length_ns < FIRST_NOTE_NS
-        {
-            self.next_silence_note_ns = FIRST_NOTE_NS;
-        }
-    }
-
-    /// The path of a target, where the run has several; `None` where it has one.
-    fn path_among_several(&self, target: usize) -> Option<&str> {
-        let paths = &self.facts.plan.targets;
-        if paths.len() > 1 {
-            paths.get(target).map(String::as_str)
-        } else {
-            None
-        }
-    }
-
-    /// Does what [`Watch::tick`] does, for a caller with its own progress line.
-    pub(crate) fn tick_silently(&mut self, progress: &Progress<'_>) -> Control {
-        self.heartbeat.beat();
-        self.report_silence(progress);
-        self.end_if_over(progress.phase)
-    }
-
-    /// Prints the name of a step of a survey once it begins, where each step has a line.
-    fn report_survey_step(&mut self, progress: &Progress<'_>) {
-        if self.verbosity == Verbosity::Lines
-            && progress.phase == Phase::Survey
-            && progress.name != self.survey_step
-        {
-            progress.name.clone_into(&mut self.survey_step);
-            eprint_line(&format!("survey: {}", progress.name));
-        }
-    }
-
-    /// Redraws the progress line, where it is due.
-    fn redraw_line(&mut self, progress: &Progress<'_>) {
-        if !self.line.is_due() {
-            return;
-        }
-        let line = if progress.phase == Phase::Survey {
-            survey_line(progress, self.silence_text(progress), progress_columns())
-        } else {
-            self.workload_line(progress)
-        };
-        self.line.show(&line);
-    }
-}
-
-/// The words for a phase in a progress line; `None` of the phases that are the measurement itself.
-fn phase_words(phase: Phase) -> Option<&'static str> {
-    match phase {
-        Phase::Layout => Some("layout"),
-        Phase::FirstRequests => Some("first requests"),
-        Phase::SetUp => Some("taking memory"),
-        Phase::Warmup => Some("warm-up"),
-        Phase::Measure | Phase::Survey => None,
-        Phase::Verify => Some("verify"),
-    }
-}
-
 impl Watch for ProgressDisplay {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
@@ -614,6 +363,7 @@ impl Watch for ProgressDisplay {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flags::SECOND;
     use crate::session::run_facts;
     use diskproof_model::plan::{Inserts, Plan, Stop, Task, Workload, Workloads};
     use diskproof_model::postgres::PostgresPlan;

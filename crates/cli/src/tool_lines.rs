@@ -32,8 +32,6 @@ use std::time::{Duration, Instant};
 const WAITING_MAX: usize = 65_536;
 /// The interval at which the wait for the printer beats the heartbeat and looks for Ctrl-C.
 const POLL_EVERY: Duration = Duration::from_millis(20);
-/// After Ctrl-C, a reader that does not read has this long: the program ends within two seconds.
-const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
 /// A text for the thread that prints.
 enum PrinterMessage {
@@ -95,7 +93,8 @@ impl RequestPrinter {
         while let Waited::TimedOut(_) = self.thread.poll(POLL_EVERY) {
             heartbeat.beat();
             if interrupt::signal().is_some()
-                && interrupted.get_or_insert_with(Instant::now).elapsed() >= AFTER_INTERRUPT
+                && interrupted.get_or_insert_with(Instant::now).elapsed()
+                    >= interrupt::WAIT_AFTER_SIGNAL
             {
                 break;
             }

@@ -1,4 +1,19 @@
 //! Claims a cluster's directory: for its guard, and for a run that finds what another left.
+//!
+//! Two locks (flock) and a pipe show who uses the directory, so that no run removes the cluster of
+//! another one, and each is removed once. In the order of a run:
+//!
+//! 1. The run starts its guard, with a pipe to it. There is no directory yet.
+//! 2. The run makes the directory and **locks the directory** (`KeptDirectory::create`), writes the
+//!    file `claim` into it, which proves it to be ours, and orders [`crate::guard::MADE`].
+//! 3. The guard **locks the claim** ([`claim_made`]) and starts the server.
+//! 4. Once the server accepts sessions, the run unlocks the directory: the claim is locked.
+//! 5. The run closes the pipe, or ends. The guard removes the cluster and its claim.
+//!
+//! The cluster was left by a crash where both can be locked, the claim first ([`claim_left`]). The
+//! guard of a run that ended before step 2 was done asks in the same way, as what is there then may
+//! be of another run. It waits for the directory's lock, which a killed run may hold a moment
+//! longer than the pipe: [`claim_within`].
 
 use crate::cluster_files::CLUSTER_NAME;
 use diskproof_device::{ClaimedDirectory, OpenError};

@@ -1,6 +1,6 @@
 //! Makes a temporary cluster in an admitted directory, connects to it, and ends it, by orders to
 //! its guard. The guard does the rest and outlives diskproof, so that the cluster is removed in
-//! every case.
+//! every case. Which of the two holds the directory at which time: head of `claim`.
 
 use crate::claim::{IN_USE_FOR, claim_left, claim_within};
 use crate::client::PostgresClient;

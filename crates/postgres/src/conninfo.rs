@@ -2,10 +2,10 @@
 //! spellings of libpq, completed by its environment variables and password file. No message repeats
 //! a value, as it may hold a password.
 
-use crate::conninfo_text::{
-    Password, find_password, parse_settings, read_passwords, service_files, service_settings,
-};
+use crate::connection_string::{Settings, parse_settings};
 use crate::error::PostgresError;
+use crate::password_file::{Password, find_password, read_passwords};
+use crate::service_file::{service_files, service_settings};
 use crate::tls::TlsUse;
 use crate::user::{home_of_user, name_of_user};
 use std::path::{Path, PathBuf};
@@ -172,26 +172,11 @@ impl ConnectInfo {
         text: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let mut given = parse_settings(text)?;
-        if let Some(at) = given.iter().position(|(name, _)| !is_keyword(name)) {
-            // Where it stands: the word may be a part of a password.
-            return Err(format!(
-                "keyword number {} is unknown; use host, port, user, dbname, password, passfile, \
-                 sslmode, sslrootcert, service",
-                at + 1
-            ));
-        }
         let home = match environment("HOME") {
             Some(home) if !home.is_empty() => Some(PathBuf::from(home)),
             _ => home_of_user().map(PathBuf::from),
         };
-        if let Some(name) = setting(&given, environment, "service") {
-            let named = setting(&given, environment, "servicefile");
-            let paths = service_files(named, home.as_deref(), environment);
-            // What stands behind wins.
-            let of_service = service_settings(&name, &paths, &is_keyword)?;
-            given.splice(0..0, of_service);
-        }
+        let given = given_settings(text, environment, home.as_deref())?;
         let setting_of = |name: &str| setting(&given, environment, name);
         let places = places(&setting_of)?;
         let transports: Vec<Transport> = places.iter().map(PlaceAndPort::transport).collect();
@@ -201,16 +186,7 @@ impl ConnectInfo {
             None => name_of_user().ok_or("name a user: user=NAME")?,
         };
         let database = setting_of("dbname").unwrap_or_else(|| user.clone());
-        let password_file = match (setting_of("passfile"), &home) {
-            (Some(path), _) => Some(PathBuf::from(path)),
-            (None, Some(home)) => Some(home.join(".pgpass")),
-            (None, None) => None,
-        };
-        let (passwords, ignored_file) = match password_file.as_deref().map(read_passwords) {
-            Some(Ok(passwords)) => (passwords, None),
-            Some(Err(why)) => (String::new(), Some(why)),
-            None => (String::new(), None),
-        };
+        let stored = StoredPasswords::read(setting_of("passfile"), home.as_deref());
         let given_password = setting_of("password");
         let mut hosts = Vec::new();
         for PlaceAndPort { place, port } in places {
@@ -218,7 +194,7 @@ impl ConnectInfo {
                 Some(text) => Some(Password::new(text)),
                 None => {
                     let (host, port) = (place.name_in_password_file(), port.to_string());
-                    find_password(&passwords, [host.as_str(), &port, &database, &user])
+                    find_password(&stored.text, [host.as_str(), &port, &database, &user])
                 }
             };
             hosts.push(ServerHost {
@@ -233,7 +209,7 @@ impl ConnectInfo {
             options: setting_of("options"),
             application: setting_of("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
             tls: tls_use(&transports, &setting_of, home.as_deref())?,
-            ignored_file,
+            ignored_file: stored.ignored_file,
             user,
             database,
         })
@@ -298,6 +274,65 @@ impl ConnectInfo {
         self.hosts
             .iter()
             .any(|host| matches!(host.place, ServerPlace::Socket { .. }))
+    }
+}
+
+/// The settings of a connection string, behind those of the service that it or the environment
+/// names: of a keyword that stands twice the last value wins.
+fn given_settings(
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+    home: Option<&Path>,
+) -> Result<Settings, String> {
+    let in_string = parse_settings(text)?;
+    if let Some(at) = in_string.iter().position(|(name, _)| !is_keyword(name)) {
+        // Where it stands: the word may be a part of a password.
+        return Err(format!(
+            "keyword number {} is unknown; use host, port, user, dbname, password, passfile, \
+             sslmode, sslrootcert, service",
+            at + 1
+        ));
+    }
+    let Some(service) = setting(&in_string, environment, "service") else {
+        return Ok(in_string);
+    };
+    let named_file = setting(&in_string, environment, "servicefile");
+    let paths = service_files(named_file, home, environment);
+    let mut settings = service_settings(&service, &paths, &is_keyword)?;
+    settings.extend(in_string);
+    Ok(settings)
+}
+
+/// The password file of the user, as far as it may be used.
+struct StoredPasswords {
+    /// Empty where there is no file, or none that may be used.
+    text: String,
+    /// The reason why the file is not used; `None` where it may be.
+    ignored_file: Option<String>,
+}
+
+impl StoredPasswords {
+    /// Reads the file that `passfile` names, else `~/.pgpass`.
+    fn read(passfile: Option<String>, home: Option<&Path>) -> Self {
+        let path = match (passfile, home) {
+            (Some(path), _) => Some(PathBuf::from(path)),
+            (None, Some(home)) => Some(home.join(".pgpass")),
+            (None, None) => None,
+        };
+        match path.as_deref().map(read_passwords) {
+            Some(Ok(text)) => Self {
+                text,
+                ignored_file: None,
+            },
+            Some(Err(why)) => Self {
+                text: String::new(),
+                ignored_file: Some(why),
+            },
+            None => Self {
+                text: String::new(),
+                ignored_file: None,
+            },
+        }
     }
 }
 
@@ -494,6 +529,7 @@ fn place(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
     fn no_environment(_: &str) -> Option<String> {
         None
@@ -660,6 +696,38 @@ mod tests {
         assert_eq!(info.database, "8");
         let why = ConnectInfo::parse_text("service=test", &environment).unwrap_err();
         assert!(why.contains("service=test"), "{why}");
+    }
+
+    #[test]
+    fn password_file_is_asked_for_each_host() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join(".pgpass");
+        std::fs::write(&path, "a:1:d:u:of-a\nlocalhost:1:d:u:of-socket\n").unwrap();
+        let environment = |name: &str| (name == "HOME").then(|| home.path().display().to_string());
+        let parsed = |text: &str| ConnectInfo::parse_text(text, &environment).unwrap();
+        let text = "host=a,b,/tmp,/run/pg port=1 user=u dbname=d";
+        // Others may read it.
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o604)).unwrap();
+        let ignored = parsed(text);
+        assert!(ignored.ignored_file.is_some());
+        assert!(ignored.hosts.iter().all(|host| host.password.is_none()));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let info = parsed(text);
+        let passwords: Vec<_> = info.hosts.into_iter().map(|host| host.password).collect();
+        let [of_a, of_socket] = ["of-a", "of-socket"].map(|text| Some(Password::new(text)));
+        assert_eq!(passwords, [of_a, None, of_socket, None]);
+        assert_eq!(info.ignored_file, None);
+        let given = parsed("host=a port=1 user=u dbname=d password=given");
+        assert_eq!(given.hosts[0].password, Some(Password::new("given")));
+    }
+
+    #[test]
+    fn connect_timeout_is_between_two_seconds_and_a_minute() {
+        for (given, seconds) in [("-1", 5), ("0", 5), ("1", 2), ("60", 60), ("61", 60)] {
+            let info = parsed(&format!("user=x connect_timeout={given}")).unwrap();
+            assert_eq!(info.connect_within, Duration::from_secs(seconds), "{given}");
+        }
+        assert!(parsed("user=x connect_timeout=1s").is_err());
     }
 
     #[test]

@@ -3,12 +3,12 @@
 //! its standard input closes, however diskproof ends, also by kill -9. Until then it takes orders,
 //! each a line: that the directory is made, and to restart the server, which then reads settings
 //! that count from its start. It works in the directory under test, and is the program itself with
-//! a hidden verb.
+//! a hidden verb. When it holds which lock is told in `claim`.
 
 use crate::claim::{IN_USE_FOR, claim_left, claim_made, claim_within};
 use crate::cluster_files::{self, DATA_NAME};
 use crate::program_log::ProgramLog;
-use crate::server_processes::{POLL, Parent, QUIT_WITHIN, end_processes};
+use crate::server_processes::{ENDING_TIMES, POLL, Parent, end_processes};
 use crate::user::{GuardUser, ServerUser};
 use diskproof_device::{
     ClaimedDirectory, OpenError, ending_signals, report_line, spawn_with_limit_of_user,
@@ -253,14 +253,14 @@ impl GuardArguments {
                 return Ok(EndedProgram { end, log });
             }
             if orders.takes_restart() {
-                shut_down(&mut child, orders)?;
+                shut_down(&mut child, orders, SHUT_DOWN_WITHIN)?;
                 if !orders.is_end_due() {
                     let end = ProgramEnd::Ordered;
                     return Ok(EndedProgram { end, log });
                 }
             }
             if orders.is_end_due() {
-                end_child(&mut child, signal)?;
+                end_child(&mut child, signal, ENDING_TIMES.after_quit)?;
                 let end = ProgramEnd::Ordered;
                 return Ok(EndedProgram { end, log });
             }
@@ -289,12 +289,13 @@ fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), NotRe
     })
 }
 
-/// Lets a server end in order (SIGINT, a fast shutdown), unless the guard has to end meanwhile.
-fn shut_down(child: &mut Child, orders: &GuardOrders) -> std::io::Result<()> {
+/// Lets a server end in order (SIGINT, a fast shutdown), unless the guard has to end meanwhile. One
+/// that takes longer than `within` is left to the caller: a timeout.
+fn shut_down(child: &mut Child, orders: &GuardOrders, within: Duration) -> std::io::Result<()> {
     let begun = Instant::now();
     send(child, Signal::INT);
     while child.try_wait()?.is_none() && !orders.is_end_due() {
-        if begun.elapsed() >= SHUT_DOWN_WITHIN {
+        if begun.elapsed() >= within {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
         std::thread::sleep(POLL);
@@ -302,12 +303,12 @@ fn shut_down(child: &mut Child, orders: &GuardOrders) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends a program that the guard has started, by this signal, and by SIGKILL if it takes too long.
-fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
+/// Ends a program that the guard has started, by this signal, and by SIGKILL after `within`.
+fn end_child(child: &mut Child, signal: Signal, within: Duration) -> std::io::Result<()> {
     let begun = Instant::now();
     send(child, signal);
     while child.try_wait()?.is_none() {
-        if begun.elapsed() >= QUIT_WITHIN {
+        if begun.elapsed() >= within {
             child.kill()?;
             break;
         }
@@ -424,6 +425,75 @@ mod tests {
     use super::*;
     use crate::cluster_files::CLUSTER_NAME;
     use diskproof_device::{Intent, KeptDirectory, admit, probe};
+    use std::io::{BufRead as _, BufReader, ErrorKind};
+    use std::os::unix::process::ExitStatusExt as _;
+
+    /// A shell that ignores this signal and waits for its standard input.
+    fn stubborn_child(signal: &str) -> Child {
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", &format!("trap '' {signal}; echo; read line")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = child.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        child
+    }
+
+    #[test]
+    fn child_that_ignores_the_signal_is_killed() {
+        let long = Duration::from_secs(1 << 20);
+        for (ignored, within, signal) in [
+            ("INT", long, Signal::QUIT),
+            ("QUIT", Duration::ZERO, Signal::KILL),
+        ] {
+            let mut child = stubborn_child(ignored);
+            end_child(&mut child, Signal::QUIT, within).unwrap();
+            let status = child.wait().unwrap();
+            assert_eq!(status.signal(), Some(signal.as_raw()), "{ignored}");
+        }
+    }
+
+    fn no_orders() -> GuardOrders {
+        GuardOrders {
+            end: Arc::default(),
+            made: Arc::default(),
+            restart: Arc::default(),
+        }
+    }
+
+    /// A run that is killed right after its order has made the directory, whose claim is its own.
+    #[test]
+    fn directory_that_was_made_counts_also_where_the_end_came_with_it() {
+        let orders = no_orders();
+        orders.end.store(true, Ordering::SeqCst);
+        assert_eq!(orders.wait_for_first(), FirstOrder::End);
+        orders.made.store(true, Ordering::SeqCst);
+        assert_eq!(orders.wait_for_first(), FirstOrder::Made);
+        orders.restart.store(true, Ordering::SeqCst);
+        assert!(orders.takes_restart() && !orders.takes_restart());
+    }
+
+    /// The order to end ends the wait for a shutdown; without it the time does.
+    #[test]
+    fn shutdown_ends_with_the_server_with_its_time_and_with_an_order() {
+        let orders = no_orders();
+        let long = Duration::from_secs(1 << 20);
+        let mut obedient = stubborn_child("QUIT");
+        shut_down(&mut obedient, &orders, long).unwrap();
+        let status = obedient.wait().unwrap();
+        assert_eq!(status.signal(), Some(Signal::INT.as_raw()));
+        let mut stubborn = stubborn_child("INT");
+        let error = shut_down(&mut stubborn, &orders, Duration::ZERO).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        orders.end.store(true, Ordering::SeqCst);
+        shut_down(&mut stubborn, &orders, long).unwrap();
+        assert!(stubborn.try_wait().unwrap().is_none());
+        stubborn.kill().unwrap();
+        stubborn.wait().unwrap();
+    }
 
     /// The kernel closes the descriptors of a killed run one after the other: the guard's pipe
     /// before the directory that was made after it.

@@ -1,4 +1,6 @@
-//! Finds the processes of a server by the directory that they work in, and ends them.
+//! Finds the processes of a server by the directory that they work in, and ends them, by signals
+//! that follow each other ([`EndingTimes`]). The guard ends its own children by the same signals,
+//! after an order that the server got from it (`guard`).
 
 use rustix::fs::Stat;
 use rustix::io::Errno;
@@ -9,23 +11,66 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The time for a server to end after SIGQUIT. An immediate shutdown takes milliseconds unless the
-/// disk hangs, and the server itself kills its sessions after 5 s.
-pub(crate) const QUIT_WITHIN: Duration = Duration::from_secs(7);
 /// The pause before the guard looks again for ended processes and for orders. A longer one would
 /// delay every start of a server, a shorter one would use the processor during the measurement.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 /// The names of the processes that belong to a server. A shell that entered its data directory has
 /// another name.
 const PROCESS_NAMES: [&str; 2] = ["postgres", "postmaster"];
-/// The time for sessions to end by themselves once their server has ended. They remove their shared
-/// memory then. Chosen, not measured: an idle session notices the end at once.
-const SIGQUIT_AFTER: Duration = Duration::from_millis(1500);
-/// The time for all processes to end. One that takes longer waits for a disk that does not answer.
-/// Chosen: longer than the kernel's timeout of a SCSI command (30 s).
-const GIVE_UP_AFTER: Duration = Duration::from_secs(60);
 /// The pause in place of [`POLL`] while a disk holds a process, perhaps for hours.
 const PATIENT_POLL: Duration = Duration::from_secs(1);
+
+/// The times at which the processes of a server are ended by force. Each begins where the one
+/// before it ends: nothing is done, then SIGQUIT is sent once, then SIGKILL again and again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EndingTimes {
+    /// The time for sessions to end by themselves once their server has ended. They remove their
+    /// shared memory then.
+    pub by_themselves: Duration,
+    /// The time for a server to end after SIGQUIT.
+    pub after_quit: Duration,
+    /// The time for all processes to end, from the beginning on. One that takes longer waits for a
+    /// disk that does not answer.
+    pub give_up_after: Duration,
+}
+
+/// The times for the server of a cluster. By themselves: chosen, not measured; an idle session
+/// notices the end at once. After SIGQUIT: an immediate shutdown takes milliseconds unless the disk
+/// hangs, and the server itself kills its sessions after 5 s. To give up: chosen, longer than the
+/// kernel's timeout of a SCSI command (30 s).
+pub(crate) const ENDING_TIMES: EndingTimes = EndingTimes {
+    by_themselves: Duration::from_millis(1500),
+    after_quit: Duration::from_secs(7),
+    give_up_after: Duration::from_secs(60),
+};
+
+/// What is done with processes that still run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EndingStep {
+    Wait,
+    /// SIGQUIT, once: a second one would interrupt the shutdown.
+    Quit,
+    /// SIGKILL.
+    Kill,
+    /// The caller gets an error.
+    GiveUp,
+}
+
+impl EndingTimes {
+    /// The step for processes that still run so long after the first look at them. The guard waits
+    /// without end, since it has nothing else to do and no other process would come after it.
+    fn step_at(&self, age: Duration, parent: Parent) -> EndingStep {
+        if age >= self.give_up_after && parent == Parent::Other {
+            EndingStep::GiveUp
+        } else if age >= self.by_themselves + self.after_quit {
+            EndingStep::Kill
+        } else if age >= self.by_themselves {
+            EndingStep::Quit
+        } else {
+            EndingStep::Wait
+        }
+    }
+}
 
 /// The parent of the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +83,17 @@ pub(crate) enum Parent {
 }
 
 /// Ends every process of the server whose data directory this is: all of them work in it. First
-/// they get time to end by themselves, then they get SIGQUIT, then SIGKILL. The guard waits without
-/// end, since it has nothing else to do and no other process would come after it; any other caller
-/// gets an error after a minute.
+/// they get time to end by themselves, then they get SIGQUIT, then SIGKILL ([`ENDING_TIMES`]). The
+/// guard waits without end; any other caller gets an error after a minute.
 pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), String> {
+    end_processes_by(&ENDING_TIMES, data, parent)
+}
+
+fn end_processes_by(
+    times: &EndingTimes,
+    data: BorrowedFd<'_>,
+    parent: Parent,
+) -> Result<(), String> {
     let place = DataPlace::new(data).map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut quit_sent = false;
@@ -52,17 +104,21 @@ pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), 
             return Ok(());
         }
         let age = begun.elapsed();
-        if age >= GIVE_UP_AFTER && parent == Parent::Other {
-            let list: Vec<String> = processes.iter().map(|pid| pid.to_string()).collect();
-            return Err(format!("processes {} do not end", list.join(", ")));
+        match times.step_at(age, parent) {
+            EndingStep::Wait => {}
+            EndingStep::Quit => {
+                if !quit_sent {
+                    send_to_all(&processes, Signal::QUIT)?;
+                    quit_sent = true;
+                }
+            }
+            EndingStep::Kill => send_to_all(&processes, Signal::KILL)?,
+            EndingStep::GiveUp => {
+                let list: Vec<String> = processes.iter().map(|pid| pid.to_string()).collect();
+                return Err(format!("processes {} do not end", list.join(", ")));
+            }
         }
-        if age >= SIGQUIT_AFTER + QUIT_WITHIN {
-            send_to_all(&processes, Signal::KILL)?;
-        } else if age >= SIGQUIT_AFTER && !quit_sent {
-            quit_sent = true;
-            send_to_all(&processes, Signal::QUIT)?;
-        }
-        std::thread::sleep(if age < GIVE_UP_AFTER {
+        std::thread::sleep(if age < times.give_up_after {
             POLL
         } else {
             PATIENT_POLL
@@ -168,8 +224,11 @@ fn processes_in(place: &DataPlace) -> Vec<Pid> {
 mod tests {
     use super::*;
     use std::fs::File;
+    use std::io::{BufRead as _, BufReader};
     use std::os::fd::AsFd as _;
+    use std::os::unix::process::ExitStatusExt as _;
     use std::path::PathBuf;
+    use std::process::{Child, Command, Stdio};
 
     /// A process that only resembles one: its working directory does not exist, so that it cannot
     /// be asked.
@@ -193,6 +252,84 @@ mod tests {
         assert!(!may_serve("bash", "/seen/elsewhere/cluster/data"));
         assert!(!may_serve("postgres", "/nfs/16/data"));
         assert!(!may_serve("postgres", "/"));
+    }
+
+    #[test]
+    fn server_gets_time_then_sigquit_then_sigkill_and_only_the_guard_waits_on() {
+        use EndingStep::{GiveUp, Kill, Quit, Wait};
+        for (age_ms, step) in [
+            (0, Wait),
+            (1_499, Wait),
+            (1_500, Quit),
+            (8_499, Quit),
+            (8_500, Kill),
+            (59_999, Kill),
+        ] {
+            let age = Duration::from_millis(age_ms);
+            for parent in [Parent::Guard, Parent::Other] {
+                assert_eq!(ENDING_TIMES.step_at(age, parent), step, "{age_ms} ms");
+            }
+        }
+        let minute = Duration::from_secs(60);
+        assert_eq!(ENDING_TIMES.step_at(minute, Parent::Other), GiveUp);
+        assert_eq!(ENDING_TIMES.step_at(minute, Parent::Guard), Kill);
+    }
+
+    /// Long enough that no test waits for it.
+    const NEVER: Duration = Duration::from_secs(1 << 20);
+
+    /// A shell that has the name of a server and works in the data directory. It runs these
+    /// commands, and then waits for its standard input.
+    fn server(data: &Path, commands: &str) -> Child {
+        let program = data.join("postgres");
+        std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+        let mut server = Command::new(program)
+            .args(["-c", &format!("ulimit -c 0; {commands} echo; read line")])
+            .current_dir(data)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let stdout = server.stdout.take().unwrap();
+        BufReader::new(stdout).read_line(&mut line).unwrap();
+        server
+    }
+
+    /// The signal that ended a server of these commands; the error instead where none did.
+    fn ending_signal(commands: &str, times: EndingTimes) -> Result<Option<i32>, String> {
+        let here = tempfile::tempdir().unwrap();
+        let data = here.path().join("cluster/data");
+        std::fs::create_dir_all(&data).unwrap();
+        let mut server = server(&data, commands);
+        let ended = end_processes_by(&times, File::open(&data).unwrap().as_fd(), Parent::Other);
+        if ended.is_err() {
+            assert!(server.try_wait().unwrap().is_none(), "it was ended");
+            server.kill().unwrap();
+        }
+        let status = server.wait().unwrap();
+        ended.map(|()| status.signal())
+    }
+
+    #[test]
+    fn server_that_ignores_sigquit_is_killed() {
+        let times = EndingTimes {
+            by_themselves: Duration::ZERO,
+            after_quit: NEVER,
+            give_up_after: NEVER,
+        };
+        let (quit, kill) = (Signal::QUIT.as_raw(), Signal::KILL.as_raw());
+        assert_eq!(ending_signal("", times), Ok(Some(quit)));
+        let at_once = EndingTimes {
+            after_quit: Duration::from_millis(50),
+            ..times
+        };
+        assert_eq!(ending_signal("trap '' QUIT;", at_once), Ok(Some(kill)));
+        let giving_up = EndingTimes {
+            give_up_after: Duration::ZERO,
+            ..times
+        };
+        assert!(ending_signal("", giving_up).is_err());
     }
 
     #[test]

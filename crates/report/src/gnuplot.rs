@@ -4,7 +4,7 @@
 
 use crate::chart::{self, Axis, AxisSide, Chart, Guide, Range, Scale, Series, SeriesMark};
 use crate::format::OutputFile;
-use crate::svg::COLORS;
+use crate::svg::{GUIDE_ON_WHITE, SERIES_COLORS};
 use crate::text::{clean, shortened};
 use diskproof_model::record::Record;
 use std::io::{self, Write};
@@ -166,7 +166,7 @@ fn write_axis(name: &str, axis: &Axis, range: &Range, out: &mut dyn Write) -> io
 
 /// A dashed line across the picture with its label.
 fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
-    let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
+    let look = format!("nohead dashtype 2 linecolor rgb '{GUIDE_ON_WHITE}'");
     let text = quoted(&guide.label);
     if guide.is_vertical() {
         let x = format!("first {}", axis_position(x, guide.value));
@@ -200,7 +200,7 @@ fn plot_clause(series: &Series, chart: usize, number: usize) -> String {
         AxisSide::Right => " axes x1y2",
         AxisSide::X | AxisSide::Left => "",
     };
-    let color = COLORS[number % COLORS.len()];
+    let color = SERIES_COLORS[number % SERIES_COLORS.len()];
     let shape = format!("pointtype {}", POINT_TYPES[number % POINT_TYPES.len()]);
     let has_bars = series.has_intervals();
     let style = match (series.mark, has_bars) {

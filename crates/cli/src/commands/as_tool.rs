@@ -2,6 +2,8 @@
 //! `diskproof-compat`; the run is that of every verb. One of the modules below runs what a command
 //! line asks for.
 
+mod job_refusals;
+mod job_sources;
 mod jobs;
 mod links;
 mod loads;

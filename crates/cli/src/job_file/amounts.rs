@@ -23,7 +23,7 @@ pub(crate) fn work_bytes(job: &FioJob, part: FilePart) -> Translated<u64> {
     let io_size = lap_bytes.map(|bytes| job.whole_blocks(bytes.saturating_mul(loops)));
     let gap_step = match job.flags.stride {
         Some(Bytes(step)) => Some(step),
-        None => job.gap_step_bytes,
+        None => job.requests.gap_step_bytes,
     };
     if let Some(zones) = job.flags.shape.order.zone_stride
         && gap_step.is_none()
@@ -91,7 +91,7 @@ fn bytes_of_laps(job: &FioJob, part: FilePart, io_size_bytes: Option<u64>) -> u6
     let loops = job.extent.loops;
     let lap = lap_bytes(job, part, io_size_bytes.unwrap_or(0));
     // If the file has less than the job, the last lap starts again; several files end it.
-    let restarted = if job.files > 1 {
+    let restarted = if job.file_set.count > 1 {
         0
     } else {
         part.job_bytes.saturating_sub(lap) / block * block
@@ -134,7 +134,7 @@ fn lap_bytes(job: &FioJob, part: FilePart, io_size_bytes: u64) -> u64 {
                     .max(part.job_bytes)
                     .saturating_mul(job.extent.loops),
             )
-        } else if job.rw().changes_blocks() && !job.is_mapped {
+        } else if job.rw().changes_blocks() && !job.requests.is_mapped {
             size.max(job.whole_blocks(io_size_bytes))
         } else {
             size

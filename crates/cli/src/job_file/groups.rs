@@ -9,15 +9,15 @@ pub(crate) fn job_groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
     // The job whose end starts the last group.
     let mut starter: Option<&str> = None;
     for (index, job) in jobs.iter().enumerate() {
-        if let Some(awaited) = &job.waits_for {
+        if let Some(awaited) = &job.turn.waits_for {
             check_awaited(job, awaited, &jobs[..index])?;
         }
         match groups.last_mut() {
             Some(group) if runs_with_group(job, group, jobs, starter)? => group.push(index),
             _ => {
                 groups.push(vec![index]);
-                starter = match &job.waits_for {
-                    Some(awaited) if !job.waits => Some(&awaited.name),
+                starter = match &job.turn.waits_for {
+                    Some(awaited) if !job.turn.waits => Some(&awaited.name),
                     _ => None,
                 };
             }
@@ -45,10 +45,10 @@ fn runs_with_group(
     jobs: &[FioJob],
     starter: Option<&str>,
 ) -> Translated<bool> {
-    if job.waits {
+    if job.turn.waits {
         return Ok(false);
     }
-    let Some(awaited) = &job.waits_for else {
+    let Some(awaited) = &job.turn.waits_for else {
         if starter.is_some() {
             return Err(
                 job.error("the job would start before the jobs with wait_for above it; move it up")
@@ -79,7 +79,7 @@ fn refuse_skipped_jobs(jobs: &[FioJob], groups: &[Vec<usize>]) -> Translated<()>
         return Ok(());
     };
     for index in earlier.iter().flatten() {
-        if jobs[*index].ends_everything {
+        if jobs[*index].turn.ends_everything {
             return Err(jobs[*index].error("exit_what=all would skip the later jobs; use group"));
         }
     }

@@ -34,7 +34,8 @@ pub(crate) struct GivenNames {
     pub source: SourceLine,
 }
 
-/// A job: fio runs `numjobs` copies of it.
+/// A job: fio runs `numjobs` copies of it. Options about one matter are set together, and have a
+/// struct together.
 #[derive(Debug, Clone)]
 pub(crate) struct FioJob {
     /// Where its section begins.
@@ -43,12 +44,35 @@ pub(crate) struct FioJob {
     pub section: String,
     /// Its name in results.
     pub name: String,
-    /// The author's description.
-    pub description: Option<String>,
-    /// The sizes of its reads, writes and trims in the output.
-    pub shown_sizes: [SizeRange; 3],
-    /// The unit in which the output shows sizes first.
-    pub base: Base,
+    /// The keys of each copy that depend neither on its part of the file nor on the page cache.
+    pub flags: WorkloadFlags,
+    /// What the keys of a workload cannot say about its requests.
+    pub requests: JobRequests,
+    /// Part of the file, and amount of I/O.
+    pub extent: JobExtent,
+    /// Use of the page cache.
+    pub cache: Cache,
+    /// True if its part of the file is read into the page cache first (`pre_read`).
+    pub pre_reads: bool,
+    /// Its copies.
+    pub copies: JobCopies,
+    /// Its turn among the jobs.
+    pub turn: JobTurn,
+    /// The files of its copies.
+    pub file_set: JobFiles,
+    /// The look of its results.
+    pub shown: JobOutput,
+    /// The scheduler that the disk is to have (`ioscheduler`).
+    pub scheduler: Option<GivenName>,
+    /// True if it has no file, so that fio moves nothing.
+    pub moves_nothing: bool,
+    /// True if it fails before it begins, because it would have to make a file. Other jobs run.
+    pub fails_to_begin: bool,
+}
+
+/// What the keys of a workload cannot say about the requests of a job.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobRequests {
     /// The distance between the starts of its requests, where gaps between them are zones.
     pub gap_step_bytes: Option<u64>,
     /// What decides about the amount of its requests besides its part of the file, where it makes
@@ -56,77 +80,92 @@ pub(crate) struct FioJob {
     pub fio_amount: Option<RequestAmount>,
     /// The bytes per second of each copy, where its requests have several sizes and even starts.
     pub byte_rate: Option<f64>,
-    /// The keys of each copy that depend neither on its part of the file nor on the page cache.
-    pub flags: WorkloadFlags,
-    /// Number of its copies, which fio calls jobs, too.
-    pub numjobs: u64,
-    /// True if each copy has one of the processors for itself, in turn.
-    pub splits_cpus: bool,
-    /// The number of its first copy among those of all jobs.
-    pub first_copy: u64,
-    /// True if its copies are those of the part before it, on another of the job's files.
-    pub has_copies_before: bool,
-    /// The number of its first copy among those of its section, which may have been divided.
-    pub first_in_section: u64,
-    /// Use of the page cache.
-    pub cache: Cache,
-    /// True if its part of the file is read into the page cache first (`pre_read`).
-    pub pre_reads: bool,
-    /// Part of the file, and amount of I/O.
-    pub extent: JobExtent,
     /// True if fio keeps a map of the blocks that random offsets have visited.
     pub is_mapped: bool,
-    /// True if fio writes the file before a job that only writes.
-    pub overwrites: bool,
+}
+
+/// The copies of a job. A section is divided into several jobs where its copies differ; their
+/// numbers go on from one to the next.
+#[derive(Debug, Clone)]
+pub(crate) struct JobCopies {
+    /// Number of the copies (`numjobs`), which fio calls jobs, too.
+    pub count: u64,
+    /// The number of the first copy among those of all jobs.
+    pub first: u64,
+    /// The number of the first copy among those of its section.
+    pub first_in_section: u64,
+    /// True if they are those of the part before it, on another of the job's files.
+    pub are_of_part_before: bool,
+    /// True if each copy has one of the processors for itself, in turn.
+    pub split_cpus: bool,
+}
+
+/// When a job starts, and what ends with it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobTurn {
     /// True if it starts after the jobs before it have ended.
     pub waits: bool,
     /// The section of the job after whose end it starts (`wait_for`).
     pub waits_for: Option<GivenName>,
     /// True if its end also ends the jobs that run together with it (`exitall`).
     pub exits_all: bool,
+    /// True if its end also ends the jobs that have not begun (`exit_what=all`).
+    pub ends_everything: bool,
+}
+
+/// The files of each copy of a job: their names, their number, and what fio does to them besides
+/// the requests.
+#[derive(Debug, Clone)]
+pub(crate) struct JobFiles {
+    /// The files that the author names (`filename`).
+    pub filename: Option<GivenNames>,
+    /// Pattern of file names, for jobs without `filename`.
+    pub filename_format: String,
+    /// `directory`; several of them separated by colons.
+    pub directories: Vec<String>,
+    /// Number of files of each copy (`nrfiles`).
+    pub count: u64,
+    /// True if sequential requests go to the files in turn.
+    pub alternate: bool,
+    /// True if several files stay, each under its own name.
+    pub are_kept: bool,
+    /// The bytes of each of several files as they were found; `None` where they are new.
+    pub found_bytes: Option<u64>,
+    /// True if the job's part of each of them is a share of what was found: no copy goes beyond its
+    /// end.
+    pub bound_parts: bool,
+    /// True if fio writes the file before a job that only writes.
+    pub overwrites: bool,
+    /// True if the job begins where its files end (`file_append`).
+    pub appends: bool,
+    /// True if fio removes them (`unlink`).
+    pub unlinks: bool,
+    /// True if the job only makes them (`create_only`).
+    pub only_creates: bool,
+    /// True if the job may make none (`allow_file_create=0`).
+    pub makes_none: bool,
+    /// True if fio makes them empty, when it opens them (`create_on_open`).
+    pub start_empty: bool,
+}
+
+/// How the output shows the results of a job.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JobOutput {
+    /// The author's description.
+    pub description: Option<String>,
+    /// The sizes of reads, writes and trims.
+    pub sizes: [SizeRange; 3],
+    /// The unit in which sizes are shown first.
+    pub base: Base,
     /// True if its figures are those of all copies and of its group (`group_reporting`).
     pub reports_together: bool,
     /// True if its figures begin a group of their own (`new_group`).
     pub begins_group: bool,
-    /// `exit_what=all`.
-    pub ends_everything: bool,
-    /// The files that the author names (`filename`).
-    pub filename: Option<GivenNames>,
-    /// True if fio removes its files (`unlink`).
-    pub unlinks: bool,
-    /// True if it only makes its files (`create_only`).
-    pub only_creates: bool,
-    /// True if it has no file, so that fio moves nothing.
-    pub moves_nothing: bool,
-    /// True if it fails before it begins, because it would have to make a file. Other jobs run.
-    pub fails_to_begin: bool,
     /// True if each copy has logs of its own (`write_bw_log` and others).
     pub logs_rates: bool,
-    /// True if it begins where its files end (`file_append`).
-    pub appends: bool,
-    /// True if it may make no files (`allow_file_create=0`).
-    pub makes_no_file: bool,
-    /// True if fio makes its files empty, when it opens them (`create_on_open`).
-    pub leaves_file_empty: bool,
     /// The size of the blocks whose errors fio counts (`block_error_percentiles`); `None` where it
     /// counts none.
     pub error_block_bytes: Option<u64>,
-    /// The scheduler that the disk is to have (`ioscheduler`).
-    pub scheduler: Option<GivenName>,
-    /// `directory`; several of them separated by colons.
-    pub directories: Vec<String>,
-    /// Number of files of each copy (`nrfiles`).
-    pub files: u64,
-    /// True if sequential requests go to the files in turn.
-    pub alternates: bool,
-    /// True if its several files stay, each under its own name.
-    pub keeps_files: bool,
-    /// The bytes of each of its several files as they were found; `None` where they are new.
-    pub found_bytes: Option<u64>,
-    /// True if its part of each of them is a share of what was found: no copy goes beyond its end.
-    pub ends_with_files: bool,
-    /// Pattern of file names, for jobs without `filename`.
-    pub filename_format: String,
 }
 
 impl FioJob {
@@ -151,47 +190,39 @@ impl FioJob {
             source: section.source.clone(),
             section: section.name.clone(),
             name: section.name.clone(),
-            description: None,
-            shown_sizes: Default::default(),
-            base: Base::default(),
-            gap_step_bytes: None,
-            fio_amount: None,
-            byte_rate: None,
             flags,
-            numjobs: 1,
-            splits_cpus: false,
-            first_copy: 0,
-            has_copies_before: false,
-            first_in_section: 0,
+            requests: JobRequests::default(),
+            extent: JobExtent::WHOLE_FILE,
             cache: Cache::Emptied,
             pre_reads: false,
-            extent: JobExtent::WHOLE_FILE,
-            is_mapped: false,
-            overwrites: false,
-            waits: false,
-            waits_for: None,
-            exits_all: false,
-            reports_together: false,
-            begins_group: false,
-            ends_everything: false,
-            filename: None,
-            unlinks: false,
-            only_creates: false,
+            copies: JobCopies {
+                count: 1,
+                first: 0,
+                first_in_section: 0,
+                are_of_part_before: false,
+                split_cpus: false,
+            },
+            turn: JobTurn::default(),
+            file_set: JobFiles {
+                filename: None,
+                filename_format: FILENAME_FORMAT_DEFAULT.to_owned(),
+                directories: Vec::new(),
+                count: 1,
+                alternate: false,
+                are_kept: false,
+                found_bytes: None,
+                bound_parts: false,
+                overwrites: false,
+                appends: false,
+                unlinks: false,
+                only_creates: false,
+                makes_none: false,
+                start_empty: false,
+            },
+            shown: JobOutput::default(),
+            scheduler: None,
             moves_nothing: false,
             fails_to_begin: false,
-            logs_rates: false,
-            appends: false,
-            makes_no_file: false,
-            leaves_file_empty: false,
-            error_block_bytes: None,
-            scheduler: None,
-            directories: Vec::new(),
-            files: 1,
-            alternates: false,
-            keeps_files: false,
-            found_bytes: None,
-            ends_with_files: false,
-            filename_format: FILENAME_FORMAT_DEFAULT.to_owned(),
         }
     }
 
@@ -210,15 +241,15 @@ impl FioJob {
 
     /// The number of files of each copy.
     pub(crate) fn file_count(&self) -> u64 {
-        match &self.filename {
+        match &self.file_set.filename {
             Some(given) => given.names.len() as u64,
-            None => self.files,
+            None => self.file_set.count,
         }
     }
 
     /// True if its files have one name together, and vanish at the end.
     pub(crate) fn vanishes(&self) -> bool {
-        self.unlinks || (self.files > 1 && !self.keeps_files)
+        self.file_set.unlinks || (self.file_set.count > 1 && !self.file_set.are_kept)
     }
 
     /// Where a copy begins in a file of so many bytes; `None` for a percentage of an unknown size.
@@ -247,7 +278,7 @@ impl FioJob {
     pub(crate) fn resolve_on_files(&mut self, file_bytes: u64) {
         let block = self.smallest_block();
         let start_unit = self.start_unit();
-        self.found_bytes = Some(file_bytes);
+        self.file_set.found_bytes = Some(file_bytes);
         let extent = &mut self.extent;
         if let Amount::Percent(_) = extent.offset {
             let start = extent.offset.bytes(file_bytes);
@@ -262,21 +293,21 @@ impl FioJob {
             None => behind,
         };
         self.extent.size = Some(Amount::Bytes(each.saturating_mul(self.file_count())));
-        self.ends_with_files = true;
+        self.file_set.bound_parts = true;
     }
 
     /// Where it begins in each of its several new files. There is no file yet of which fio could
     /// take a percentage, so an offset in percent is 0.
     pub(crate) fn start_in_each_file(&self) -> u64 {
         let increment = self.extent.increment.bytes(0);
-        let before = increment.saturating_mul(self.first_in_section);
+        let before = increment.saturating_mul(self.copies.first_in_section);
         self.extent.offset.bytes(0).saturating_add(before)
     }
 
     /// The bytes that it uses in each of its several new files; `None` where that follows from
     /// other files.
     pub(crate) fn bytes_in_each_file(&self) -> Option<u64> {
-        let files = self.files.max(1);
+        let files = self.file_set.count.max(1);
         match (self.extent.file_bytes, self.extent.size) {
             (Some(total), size) => {
                 let file = total / files;
@@ -293,11 +324,13 @@ impl FioJob {
 
     /// The size of each of its several new files; `None` where that follows from other files.
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
-        if self.ends_with_files {
-            return self.found_bytes;
+        if self.file_set.bound_parts {
+            return self.file_set.found_bytes;
         }
         match (self.extent.file_bytes, self.extent.size) {
-            (Some(total), Some(Amount::Bytes(_)) | None) => Some(total / self.files.max(1)),
+            (Some(total), Some(Amount::Bytes(_)) | None) => {
+                Some(total / self.file_set.count.max(1))
+            }
             _ => {
                 let last_start = self
                     .start_in_each_file()
@@ -310,16 +343,16 @@ impl FioJob {
     /// The bytes between the starts of its first and of its last copy, where they share its several
     /// files.
     fn steps_in_each_file(&self) -> u64 {
-        if self.filename.is_none() {
+        if self.file_set.filename.is_none() {
             return 0;
         }
         let increment = self.extent.increment.bytes(0);
-        increment.saturating_mul(self.numjobs.saturating_sub(1))
+        increment.saturating_mul(self.copies.count.saturating_sub(1))
     }
 
     /// The bytes of the whole blocks in all of its several files that stay.
     pub(crate) fn kept_bytes(&self) -> Option<u64> {
-        if !self.keeps_files {
+        if !self.file_set.are_kept {
             return None;
         }
         let each = self.bytes_in_each_file()?;
@@ -328,20 +361,22 @@ impl FioJob {
             .steps_in_each_file()
             .saturating_add(each / block * block)
             .min(self.bytes_behind(self.start_in_each_file()));
-        Some(in_file.saturating_mul(self.files))
+        Some(in_file.saturating_mul(self.file_set.count))
     }
 
     /// The most bytes that a copy which begins here may use in each of its several files.
     pub(crate) fn bytes_behind(&self, start: u64) -> u64 {
-        match self.found_bytes {
-            Some(found) if self.ends_with_files => found.saturating_sub(start),
+        match self.file_set.found_bytes {
+            Some(found) if self.file_set.bound_parts => found.saturating_sub(start),
             _ => u64::MAX,
         }
     }
 
     /// The bytes of all of its several files that stay, as the job sets them.
     pub(crate) fn requested_bytes(&self) -> Option<u64> {
-        let in_files = self.bytes_in_each_file()?.saturating_mul(self.files);
+        let in_files = self
+            .bytes_in_each_file()?
+            .saturating_mul(self.file_set.count);
         match self.extent.size {
             Some(Amount::Bytes(size)) if self.extent.file_bytes.is_some() => {
                 Some(size.min(in_files))
@@ -378,7 +413,7 @@ impl FioJob {
     /// True if it visits every block once before it visits one again. The blocks behind a random
     /// offset (`randread:8`) do not count in fio's map.
     pub(crate) fn visits_each_once(&self) -> bool {
-        self.is_mapped && self.flags.shape.order.random_run.is_none()
+        self.requests.is_mapped && self.flags.shape.order.random_run.is_none()
     }
 
     /// True if its offsets are random, and all equally likely.
@@ -397,7 +432,7 @@ impl FioJob {
 
     /// True if its requests can go to the parts of one file in turn.
     pub(crate) fn may_alternate(&self) -> bool {
-        self.fio_amount.is_none()
+        self.requests.fio_amount.is_none()
             && self.goes_onward()
             && !self.rw().is_mix()
             && self.one_block().is_some()

@@ -22,7 +22,7 @@ pub(crate) fn logged_files(
     }
     for (copy, part) in copies {
         let names = paths_of_copy(job, *copy, translation);
-        if job.files > 1 && !job.keeps_files {
+        if job.file_set.count > 1 && !job.file_set.are_kept {
             return Err(job.error(
                 "write_iolog: the files of this job are parts of one, in which no request has the \
                  place of fio; write a section for each, or remove write_iolog",
@@ -69,7 +69,7 @@ fn places_in_order(files: &FioFiles, flags: &WorkloadFlags) -> Vec<FilePlace> {
 
 /// The places of the files of a copy in its part of the target.
 fn places_in_part(job: &FioJob, copy: u64, part: FilePart) -> Vec<FilePlace> {
-    let count = job.files.max(1);
+    let count = job.file_set.count.max(1);
     if count == 1 {
         // Of a file that vanishes, the bytes before the first request may be left out.
         let mut file_start = part.start - part.file_start;

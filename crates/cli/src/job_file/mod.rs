@@ -135,12 +135,12 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
                 reading::read_job(&reading::without_refused(section), copies, translation)?
             }
         };
-        copies += job.numjobs;
+        copies += job.copies.count;
         jobs.push(job);
     }
     for (index, section) in sections.iter().enumerate().skip(1) {
         // As in fio, the jobs of a file wait for those of the file before it.
-        jobs[index].waits |= section.file != sections[index - 1].file;
+        jobs[index].turn.waits |= section.file != sections[index - 1].file;
     }
     check_copies(&jobs)?;
     share_exitall(&mut jobs);
@@ -168,17 +168,17 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     let mut copies = 0;
     let mut waits = false;
     for job in jobs {
-        waits |= job.waits;
+        waits |= job.turn.waits;
         let mut parts = Vec::new();
         if !job.moves_nothing && !job.fails_to_begin {
             parts = spread::spread(job, translation)?;
         }
         number_copies(&mut parts, copies);
-        copies += job.numjobs;
+        copies += job.copies.count;
         executions.push(JobExecution::from_parts(job, &parts));
         if let Some(first) = parts.first_mut() {
             // Also where the job that waits is one that moves nothing.
-            first.waits |= waits && !all_parts.is_empty();
+            first.turn.waits |= waits && !all_parts.is_empty();
             waits = false;
         }
         all_parts.extend(parts);
@@ -198,7 +198,7 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     for (job, execution) in jobs.iter().zip(&mut executions) {
         for workloads in workloads_by_part.by_ref().take(execution.part_count) {
             // A job that only creates its files has no workload. Its plan has one, a read.
-            if job.only_creates {
+            if job.file_set.only_creates {
                 let names = workloads.into_iter().map(|workload| workload.name);
                 execution.layout_workloads.extend(names);
             } else {
@@ -248,15 +248,15 @@ impl JobExecution {
             };
         };
         // Where the copies are divided among the files, each has one.
-        let has_all_copies = first.numjobs == job.numjobs;
+        let has_all_copies = first.copies.count == job.copies.count;
         Self {
             part_count: parts.len(),
-            visited_files: if job.filename.is_some() && has_all_copies {
+            visited_files: if job.file_set.filename.is_some() && has_all_copies {
                 parts.len()
             } else {
                 1
             },
-            new_files: first.files,
+            new_files: first.file_set.count,
             workloads: Vec::new(),
             layout_workloads: Vec::new(),
         }
@@ -269,23 +269,23 @@ fn number_copies(parts: &mut [FioJob], copies_before: u64) {
     let mut first_copy = copies_before;
     let mut copies = copies_before;
     for job in parts {
-        if !job.has_copies_before {
+        if !job.copies.are_of_part_before {
             first_copy = copies;
-            copies += job.numjobs;
+            copies += job.copies.count;
         }
-        job.first_copy = first_copy;
+        job.copies.first = first_copy;
     }
 }
 
 /// Refuses a job that moves nothing where its end would end others, and where the jobs measure the
 /// disk.
 fn check_moves_nothing(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
-    if job.error_block_bytes.is_some() {
+    if job.shown.error_block_bytes.is_some() {
         return Err(job.error_without_options(
             "fio counts errors of blocks (block_error_percentiles) only in a single file",
         ));
     }
-    if translation.is_as_fio() && !job.exits_all {
+    if translation.is_as_fio() && !job.turn.exits_all {
         return Ok(());
     }
     Err(job.error_without_options(
@@ -295,10 +295,10 @@ fn check_moves_nothing(job: &FioJob, translation: &Translation<'_>) -> Translate
 
 /// As in fio, `exitall` of one job is that of all. Without it, `exit_what` of a job has no effect.
 fn share_exitall(jobs: &mut [FioJob]) {
-    let exits_all = jobs.iter().any(|job| job.exits_all);
+    let exits_all = jobs.iter().any(|job| job.turn.exits_all);
     for job in jobs {
-        job.exits_all = exits_all;
-        job.ends_everything &= exits_all;
+        job.turn.exits_all = exits_all;
+        job.turn.ends_everything &= exits_all;
     }
 }
 
@@ -306,7 +306,7 @@ fn share_exitall(jobs: &mut [FioJob]) {
 fn check_copies(jobs: &[FioJob]) -> Translated<()> {
     let mut copies = 0;
     for job in jobs {
-        copies += job.numjobs;
+        copies += job.copies.count;
         if copies > COPIES_MAX {
             return Err(job.source.error(format!(
                 "the file has more than {COPIES_MAX} jobs, copies (numjobs) included; use fewer"
@@ -320,7 +320,7 @@ fn check_copies(jobs: &[FioJob]) -> Translated<()> {
 /// filled for a workload.
 fn replace_creating_jobs(jobs: &mut [FioJob]) {
     for job in jobs {
-        if !job.only_creates {
+        if !job.file_set.only_creates {
             continue;
         }
         job.extent.ops = Some(1);
@@ -348,7 +348,7 @@ impl WrittenJobs<'_> {
         let mut group = 0;
         for (index, execution) in executions.into_iter().enumerate() {
             let job = &jobs[index];
-            if index > 0 && (job.waits || job.begins_group) {
+            if index > 0 && (job.turn.waits || job.shown.begins_group) {
                 group += 1;
             }
             described.push(DescribedJob {
@@ -357,12 +357,12 @@ impl WrittenJobs<'_> {
                 options: own_options(&self.sections[index]),
                 workloads: execution.workloads,
                 layout_workloads: execution.layout_workloads,
-                copies: job.numjobs,
+                copies: job.copies.count,
                 fails_to_begin: job.fails_to_begin,
                 files: execution.visited_files,
                 new_files: execution.new_files,
-                block_sizes: job.shown_sizes,
-                base: job.base,
+                block_sizes: job.shown.sizes,
+                base: job.shown.base,
             });
         }
         DescribedJobs {

@@ -172,7 +172,7 @@ fn check_error_blocks(
     }
     for (member, parts) in allocation.parts.iter().enumerate() {
         let job = members[member].job;
-        let Some(block_bytes) = job.error_block_bytes else {
+        let Some(block_bytes) = job.shown.error_block_bytes else {
             continue;
         };
         let bytes = parts.iter().map(|part| part.job_bytes).max().unwrap_or(0);
@@ -194,7 +194,7 @@ fn is_first_to_write(root: &TargetRoot, member: &JobFiles<'_>, earlier: &[&JobFi
     root.is_scratch()
         && !root.grows()
         && member.job.rw().is_only(OpKind::Write)
-        && !member.job.overwrites
+        && !member.job.file_set.overwrites
         && !earlier.iter().any(|other| other.paths.contains(file))
 }
 

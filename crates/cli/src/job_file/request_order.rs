@@ -44,7 +44,7 @@ impl OrderedCopy {
             in_section,
             run_seed,
         } = numbers;
-        let fio_amount = job.fio_amount?;
+        let fio_amount = job.requests.fio_amount?;
         let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
         order.draws.job = u32::try_from(among_all + 1).unwrap_or(u32::MAX);
         let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
@@ -65,7 +65,7 @@ impl OrderedCopy {
         let amount = if job.extent.is_time_based {
             None
         } else {
-            let counted_max = COUNTED_MAX / job.numjobs.max(1);
+            let counted_max = COUNTED_MAX / job.copies.count.max(1);
             FioAmount::count(&order, limits, counted_max, run_seed)
         };
         let moves_something = match &amount {
@@ -96,7 +96,7 @@ impl OrderedCopy {
             None => f64::INFINITY,
         };
         let smallest = job.smallest_block();
-        let averaged_max = AVERAGED_MAX / job.numjobs.max(1);
+        let averaged_max = AVERAGED_MAX / job.copies.count.max(1);
         let mean = if bytes_max <= (averaged_max * smallest) as f64 {
             mean_bytes(&self.order, bytes_max as u64, averaged_max, run_seed)
         } else {
@@ -235,7 +235,7 @@ impl FileExtents {
     }
 
     fn new(job: &FioJob, copy: u64, part: FilePart, unit_bytes: u64, is_device: bool) -> Self {
-        let count = job.files.max(1);
+        let count = job.file_set.count.max(1);
         let extent = &job.extent;
         let found = part.found_bytes.unwrap_or(0);
         let first_start = start_in(job, copy, found);

@@ -48,7 +48,7 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
         );
     }
     for (job, keeps) in jobs.iter_mut().zip(keep) {
-        job.keeps_files = keeps;
+        job.file_set.are_kept = keeps;
     }
 }
 
@@ -64,9 +64,9 @@ pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Transla
         let has_none = paths
             .iter()
             .all(|path| translation.path_kind(path) == PathKind::Nothing && !made.contains(path));
-        job.fails_to_begin = job.makes_no_file && has_none && !job.moves_nothing;
-        job.makes_no_file &= !paths.iter().all(|path| made.contains(path));
-        if !job.makes_no_file {
+        job.fails_to_begin = job.file_set.makes_none && has_none && !job.moves_nothing;
+        job.file_set.makes_none &= !paths.iter().all(|path| made.contains(path));
+        if !job.file_set.makes_none {
             made.extend(paths);
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn check_appends(jobs: &[FioJob], translation: &Translation<'_>) -> T
         let is_shared = paths.iter().enumerate().any(|(other, of_other)| {
             other != index && of_other.iter().any(|path| paths[index].contains(path))
         });
-        if job.appends && is_shared {
+        if job.file_set.appends && is_shared {
             return Err(job.error_without_options(
                 "file_append: another job has the file, too; use other files, or an offset",
             ));
@@ -130,15 +130,15 @@ fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
 
 /// The files of all copies of a job.
 pub(crate) fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
-    if let Some(given) = &job.filename {
+    if let Some(given) = &job.file_set.filename {
         return given.names.iter().map(|name| path_of(job, name)).collect();
     }
-    if job.files <= 1 {
+    if job.file_set.count <= 1 {
         return paths_of(job, translation);
     }
     let mut paths = Vec::new();
-    for copy in 0..job.numjobs {
-        for file in 0..job.files {
+    for copy in 0..job.copies.count {
+        for file in 0..job.file_set.count {
             paths.push(path_of_file(job, copy, file));
         }
     }
@@ -150,19 +150,19 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
     if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
         return false;
     }
-    let has_own_names = job.filename.is_none();
+    let has_own_names = job.file_set.filename.is_none();
     let is_one_part = has_own_names || job.extent.increment == Amount::ZERO || has_known_steps(job);
     let is_in_one_directory = paths.iter().all(|path| path.parent() == paths[0].parent());
     paths.len() > 1
         && job.file_count() > 1
         && job.engine() != EngineKind::Null
-        && !job.unlinks
+        && !job.file_set.unlinks
         && !job.extent.fills
         && !job.rw().makes(OpKind::Trim)
         && is_one_part
         && has_known_start(job, paths, translation)
         && has_whole_pages(job)
-        && (job.is_uniform() || job.goes_onward() || job.fio_amount.is_some())
+        && (job.is_uniform() || job.goes_onward() || job.requests.fio_amount.is_some())
         && paths.iter().all(|path| is_ours(path, translation))
         && (is_in_one_directory || has_own_names)
 }
@@ -172,8 +172,9 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
 /// longer would write to files that a job only reads.
 fn has_known_steps(job: &FioJob) -> bool {
     let is_in_bytes = matches!(job.extent.increment, Amount::Bytes(_));
-    let is_known = is_in_bytes && job.fio_amount.is_some() && job.extent.file_bytes.is_none();
-    match (job.found_bytes, as_kept(job).bytes_of_each_file()) {
+    let is_known =
+        is_in_bytes && job.requests.fio_amount.is_some() && job.extent.file_bytes.is_none();
+    match (job.file_set.found_bytes, as_kept(job).bytes_of_each_file()) {
         (None, _) => is_known,
         (Some(found), Some(end)) => is_known && end <= found,
         (Some(_), None) => false,
@@ -182,11 +183,10 @@ fn has_known_steps(job: &FioJob) -> bool {
 
 /// A copy of the job whose several files stay.
 fn as_kept(job: &FioJob) -> FioJob {
-    FioJob {
-        files: job.file_count(),
-        keeps_files: true,
-        ..job.clone()
-    }
+    let mut kept = job.clone();
+    kept.file_set.count = job.file_count();
+    kept.file_set.are_kept = true;
+    kept
 }
 
 /// True if the part of each file begins at a page and has whole ones, and at least one.
@@ -197,7 +197,7 @@ fn has_whole_pages(job: &FioJob) -> bool {
         .all(|place| place.bytes(0).is_multiple_of(PAGE_BYTES));
     match kept.kept_bytes() {
         Some(bytes) => {
-            bytes > 0 && (bytes / kept.files).is_multiple_of(PAGE_BYTES) && starts_at_page
+            bytes > 0 && (bytes / kept.file_set.count).is_multiple_of(PAGE_BYTES) && starts_at_page
         }
         None => false,
     }
@@ -219,7 +219,7 @@ fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_
     let are_new = paths
         .iter()
         .all(|path| translation.path_kind(path) == PathKind::Nothing);
-    is_in_bytes || (are_new && (has_one_lap || job.fio_amount.is_some()))
+    is_in_bytes || (are_new && (has_one_lap || job.requests.fio_amount.is_some()))
 }
 
 /// True if a path leads to nothing, or to a file that diskproof made.
@@ -233,9 +233,9 @@ fn is_ours(path: &Path, translation: &Translation<'_>) -> bool {
 
 /// The names of the several files of a job with one copy, or of those that its copies share.
 pub(crate) fn kept_names(job: &FioJob) -> Vec<String> {
-    match &job.filename {
+    match &job.file_set.filename {
         Some(given) => given.names.iter().map(|name| last_part(name)).collect(),
-        None => (0..job.files)
+        None => (0..job.file_set.count)
             .map(|file| last_part(&name_of_file(job, 0, file)))
             .collect(),
     }
@@ -252,21 +252,21 @@ fn last_part(name: &str) -> String {
 /// Divides a job into parts with one file or directory each.
 pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     check_file_size(job, translation)?;
-    match &job.filename {
+    match &job.file_set.filename {
         // The targets of the command line replace them.
         _ if !translation.overrides.targets.is_empty() => Ok(vec![job.clone()]),
         Some(given) if given.names.len() > 1 => divide_by_files(job, given, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
         None => {
-            if job.files > 1 && !job.keeps_files {
+            if job.file_set.count > 1 && !job.file_set.are_kept {
                 check_offset(job, translation)?;
                 check_files_stay(job, translation)?;
                 translation.note(FILES, &job.section);
             }
             // A log names the file of each copy, which has a part of its own then.
             let has_free_places = !leaves_files(job, translation) && !job.flags.shape.logs_requests;
-            if job.directories.len() > 1 && has_free_places {
+            if job.file_set.directories.len() > 1 && has_free_places {
                 return divide_by_directories(job);
             }
             Ok(divide_by_places(job, translation))
@@ -276,13 +276,13 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
 
 /// The directory of a copy: as in fio, they take turns.
 fn directory_of_copy(job: &FioJob, copy: u64) -> Option<&String> {
-    let turn = copy as usize % job.directories.len().max(1);
-    job.directories.get(turn)
+    let turn = copy as usize % job.file_set.directories.len().max(1);
+    job.file_set.directories.get(turn)
 }
 
 /// The path of a file that the author names.
 fn path_of(job: &FioJob, name: &str) -> PathBuf {
-    path_in(job.directories.first(), name)
+    path_in(job.file_set.directories.first(), name)
 }
 
 /// The path of a file of a copy that fio names.
@@ -304,10 +304,10 @@ pub(crate) fn paths_of_copy(
     copy: u64,
     translation: &Translation<'_>,
 ) -> Vec<PathBuf> {
-    match &job.filename {
+    match &job.file_set.filename {
         Some(given) => given.names.iter().map(|name| path_of(job, name)).collect(),
-        None if job.files <= 1 => vec![paths_of(job, translation)[copy as usize].clone()],
-        None => (0..job.files)
+        None if job.file_set.count <= 1 => vec![paths_of(job, translation)[copy as usize].clone()],
+        None => (0..job.file_set.count)
             .map(|file| path_of_file(job, copy, file))
             .collect(),
     }
@@ -315,8 +315,8 @@ pub(crate) fn paths_of_copy(
 
 /// The file of each copy of a job, as fio names it.
 pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
-    let copies = job.numjobs as usize;
-    if let Some(given) = &job.filename {
+    let copies = job.copies.count as usize;
+    if let Some(given) = &job.file_set.filename {
         return vec![path_of(job, &given.names[0]); copies];
     }
     // fio takes the name of a section for a device where there is one.
@@ -324,14 +324,14 @@ pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathB
     if job.section.contains('/') && matches!(translation.path_kind(&device), PathKind::Device(_)) {
         return vec![device; copies];
     }
-    (0..job.numjobs)
+    (0..job.copies.count)
         .map(|copy| path_of_file(job, copy, 0))
         .collect()
 }
 
 /// The name of the first file of a copy, as fio spells it.
 pub(crate) fn name_of_copy(job: &FioJob, copy: u64) -> String {
-    let path = match &job.filename {
+    let path = match &job.file_set.filename {
         Some(given) => path_of(job, &given.names[0]),
         None => path_of_file(job, copy, 0),
     };
@@ -340,7 +340,8 @@ pub(crate) fn name_of_copy(job: &FioJob, copy: u64) -> String {
 
 /// The name of a file of a copy of a job without file names.
 fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
-    job.filename_format
+    job.file_set
+        .filename_format
         .replace("$jobnum", &copy.to_string())
         .replace("$filenum", &file.to_string())
         .replace("$clientuid", "")
@@ -359,7 +360,7 @@ fn divide_by_files(
         .filter(|path| translation.path_kind(path) == PathKind::Nothing)
         .collect();
     let has_own_files = leaves_files(job, translation) && depth(job) >= paths.len() as u64;
-    if job.keeps_files {
+    if job.file_set.are_kept {
         return Ok(vec![joined_files(job, paths.len(), translation)]);
     }
     if missing.len() == paths.len() && !has_own_files {
@@ -371,7 +372,7 @@ fn divide_by_files(
         check_files_stay(job, translation)?;
         translation.note(FILES, &job.section);
         let mut joined = joined_files(job, paths.len(), translation);
-        joined.filename = Some(GivenNames {
+        joined.file_set.filename = Some(GivenNames {
             names: given.names[..1].to_vec(),
             source: given.source.clone(),
         });
@@ -394,8 +395,8 @@ fn divide_by_files(
     );
     let mut parts = Vec::new();
     for (name, mut part) in given.names.iter().zip(shares) {
-        part.has_copies_before = !parts.is_empty() && part.numjobs == job.numjobs;
-        part.filename = Some(GivenNames {
+        part.copies.are_of_part_before = !parts.is_empty() && part.copies.count == job.copies.count;
+        part.file_set.filename = Some(GivenNames {
             names: vec![name.clone()],
             source: given.source.clone(),
         });
@@ -443,8 +444,8 @@ fn check_files_stay(job: &FioJob, translation: &Translation<'_>) -> Translated<(
         .all(|path| translation.path_kind(path) == PathKind::Nothing);
     let is_left = translation.is_as_fio()
         && job.engine() != EngineKind::Null
-        && !job.unlinks
-        && !job.only_creates;
+        && !job.file_set.unlinks
+        && !job.file_set.only_creates;
     if !is_left || !are_new {
         return Ok(());
     }
@@ -483,14 +484,13 @@ fn depth(job: &FioJob) -> u64 {
 /// A job whose several files are parts of one.
 fn joined_files(job: &FioJob, files: usize, translation: &Translation<'_>) -> FioJob {
     let alternates = job.may_alternate();
-    if !job.is_random() && !alternates && job.fio_amount.is_none() {
+    if !job.is_random() && !alternates && job.requests.fio_amount.is_none() {
         translation.note(IN_ORDER, &job.section);
     }
-    FioJob {
-        files: files as u64,
-        alternates,
-        ..job.clone()
-    }
+    let mut joined = job.clone();
+    joined.file_set.count = files as u64;
+    joined.file_set.alternate = alternates;
+    joined
 }
 
 /// The part of a job that each of its files gets: a share of the depth, or of the copies. Fails
@@ -499,19 +499,19 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
     let files = given.names.len() as u64;
     let job_depth = depth(job);
     let mut share = job.clone();
-    share.keeps_files = false;
+    share.file_set.are_kept = false;
     share.extent.size = amount_share(job.extent.size, files);
     share.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / files);
     if job_depth >= files {
         share.extent.io_size = amount_share(job.extent.io_size, files);
         share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
-        share.byte_rate = job.byte_rate.map(|rate| rate / files as f64);
+        share.requests.byte_rate = job.requests.byte_rate.map(|rate| rate / files as f64);
         if let Some(rate) = &mut share.flags.shape.starts.kind_rate {
             rate.per_second /= files as f64;
         }
-    } else if job.numjobs.is_multiple_of(files) {
-        share.numjobs = job.numjobs / files;
+    } else if job.copies.count.is_multiple_of(files) {
+        share.copies.count = job.copies.count / files;
         // A copy does all of its work in one file.
         share.extent.io_size = job.extent.io_size.or(job.extent.size);
     } else {
@@ -520,7 +520,7 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
              queue, but iodepth={job_depth} is less, and numjobs={} is no multiple of {files}. Use \
              a larger depth (ioengine=libaio iodepth={files}), or a section with stonewall for \
              each file",
-            job.section, job.numjobs
+            job.section, job.copies.count
         )));
     }
     let mut shares = vec![share; given.names.len()];
@@ -559,21 +559,21 @@ fn check_new_files(job: &FioJob, paths: &[PathBuf]) -> Result<(), &'static str> 
 
 /// Divides the copies of a job among its directories, which fio gives to them in turn.
 fn divide_by_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
-    let count = job.directories.len() as u64;
+    let count = job.file_set.directories.len() as u64;
     // With fewer copies the last directories stay unused.
-    let used = count.min(job.numjobs);
-    if !job.numjobs.is_multiple_of(used) {
+    let used = count.min(job.copies.count);
+    if !job.copies.count.is_multiple_of(used) {
         return Err(job.error(format!(
             "numjobs={} copies cannot be divided among {count} directories; use a multiple, or \
              write a section for each",
-            job.numjobs
+            job.copies.count
         )));
     }
     let mut parts = Vec::new();
-    for directory in job.directories.iter().take(used as usize) {
+    for directory in job.file_set.directories.iter().take(used as usize) {
         let mut part = job.clone();
-        part.numjobs = job.numjobs / used;
-        part.directories = vec![directory.clone()];
+        part.copies.count = job.copies.count / used;
+        part.file_set.directories = vec![directory.clone()];
         parts.push(part);
     }
     Ok(concurrent(parts))
@@ -590,12 +590,15 @@ fn divide_by_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> 
         return vec![job.clone()];
     }
     let mut copies = Vec::new();
-    for copy in 0..job.numjobs {
+    for copy in 0..job.copies.count {
         let mut part = job.clone();
-        part.numjobs = 1;
-        part.directories = directory_of_copy(job, copy).into_iter().cloned().collect();
-        part.filename_format = job.filename_format.replace("$jobnum", &copy.to_string());
-        part.first_in_section = copy;
+        part.copies.count = 1;
+        part.file_set.directories = directory_of_copy(job, copy).into_iter().cloned().collect();
+        part.file_set.filename_format = job
+            .file_set
+            .filename_format
+            .replace("$jobnum", &copy.to_string());
+        part.copies.first_in_section = copy;
         copies.push(part);
     }
     concurrent(copies)
@@ -614,9 +617,9 @@ fn place_of(path: &Path, job: &FioJob, translation: &Translation<'_>) -> PathBuf
 /// Makes jobs run together: only the first one waits for others.
 fn concurrent(mut parts: Vec<FioJob>) -> Vec<FioJob> {
     for part in parts.iter_mut().skip(1) {
-        part.waits = false;
-        part.waits_for = None;
-        part.begins_group = false;
+        part.turn.waits = false;
+        part.turn.waits_for = None;
+        part.shown.begins_group = false;
     }
     parts
 }
@@ -670,7 +673,7 @@ fn end_of(job: &FioJob, found_bytes: Option<u64>) -> Option<u64> {
     let Some(Amount::Bytes(size)) = extent.size else {
         return None;
     };
-    let last_copy = job.first_in_section + job.numjobs - 1;
+    let last_copy = job.copies.first_in_section + job.copies.count - 1;
     let start = job.start_of_copy(last_copy, found_bytes)?;
     let end = start.checked_add(size)?;
     Some(end.min(extent.file_bytes.unwrap_or(u64::MAX)))
@@ -690,7 +693,7 @@ pub(crate) fn check_end(
     let shown = translation.shown(path);
     let remedy = match translation.path_kind(path) {
         // It would begin at the new end of a file that was made longer.
-        PathKind::File(_) if job.appends => "remove it, or use offset".to_owned(),
+        PathKind::File(_) if job.file_set.appends => "remove it, or use offset".to_owned(),
         PathKind::File(_) => format!(
             "fio would make the file longer, and diskproof does that only with one that \
              'diskproof as fio' made and nothing else changed. Remove it, or: truncate -s {end} {}",

@@ -94,7 +94,7 @@ struct WorkloadList {
 impl WorkloadList {
     /// Adds jobs that run together.
     fn add_group(&mut self, members: Vec<GroupMember<'_>>) -> Translated<()> {
-        let exits_all = members.iter().any(|member| member.job.exits_all);
+        let exits_all = members.iter().any(|member| member.job.turn.exits_all);
         let ends_alone = members.len() > 1 && !exits_all;
         let ends_group = exits_all && have_several_targets(&members);
         for member in &members {
@@ -209,7 +209,7 @@ fn is_label_char(c: char) -> bool {
 fn common_description(jobs: &[FioJob]) -> Option<String> {
     let mut common: Option<&String> = None;
     for job in jobs {
-        let Some(description) = &job.description else {
+        let Some(description) = &job.shown.description else {
             continue;
         };
         if common.is_some_and(|earlier| earlier != description) {
@@ -226,7 +226,7 @@ fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
         return Ok(());
     }
     for member in members {
-        if member.job.flags.shape.ends.steady.is_some() && member.job.reports_together {
+        if member.job.flags.shape.ends.steady.is_some() && member.job.shown.reports_together {
             return Err(member.job.error(
                 "steadystate with group_reporting applies to the sum of several jobs, which is \
                  not supported; remove one of the two",
@@ -503,7 +503,7 @@ impl<'a> PlacedJob<'a, '_> {
         self.note_passes(translation);
         let parts = &self.placement.parts;
         // The printer of fio shows each copy, unless the job wants one figure. Each has its logs.
-        let has_one_figure = self.job.reports_together && !self.job.logs_rates;
+        let has_one_figure = self.job.shown.reports_together && !self.job.shown.logs_rates;
         let may_unite = self.closeness == Closeness::Disk || has_one_figure || parts.len() == 1;
         if may_unite && let Some(part) = self.united_part() {
             let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
@@ -557,8 +557,8 @@ impl<'a> PlacedJob<'a, '_> {
         mut flags: WorkloadFlags,
         files: Vec<WorkloadFile>,
     ) -> GroupMember<'a> {
-        if self.job.splits_cpus {
-            pin_to_own_cpu(&mut flags.shape, self.job.first_copy + copy.unwrap_or(0));
+        if self.job.copies.split_cpus {
+            pin_to_own_cpu(&mut flags.shape, self.job.copies.first + copy.unwrap_or(0));
         }
         let span_bytes = match flags.span {
             Some(SpanBounds {
@@ -592,7 +592,7 @@ impl<'a> PlacedJob<'a, '_> {
         let shape = &job.flags.shape;
         // Each copy has the random numbers of its own.
         let has_own_order = shape.order.zone_stride.is_some() || shape.order.fio.is_some();
-        if shape.ends.steady.is_some() || has_own_order || job.splits_cpus {
+        if shape.ends.steady.is_some() || has_own_order || job.copies.split_cpus {
             return None;
         }
         if job.is_random() && parts.iter().all(|part| *part == first) {
@@ -627,7 +627,7 @@ impl<'a> PlacedJob<'a, '_> {
             fit_trims(&mut flags, part.length);
         }
         // The one read of a job that only creates its files goes to any of them.
-        if job.alternates && !job.only_creates {
+        if job.file_set.alternate && !job.file_set.only_creates {
             take_parts_in_turn(&mut flags, job, part);
         }
         flags.jobs = Some(Count(copies));
@@ -647,7 +647,7 @@ impl<'a> PlacedJob<'a, '_> {
         }
         self.set_cache(&mut flags);
         self.set_shape(&mut flags.shape, copy_part)?;
-        if job.keeps_files
+        if job.file_set.are_kept
             && let Some(pattern) = &mut flags.shape.content.known
         {
             pattern.files = pattern_files(pattern, job, self.total_bytes);
@@ -659,8 +659,8 @@ impl<'a> PlacedJob<'a, '_> {
     fn set_order(&self, flags: &mut WorkloadFlags, copy: u64, part: FilePart) -> Translated<()> {
         let job = self.job;
         let numbers = CopyNumbers {
-            among_all: job.first_copy + copy,
-            in_section: job.first_in_section + copy,
+            among_all: job.copies.first + copy,
+            in_section: job.copies.first_in_section + copy,
             run_seed: self.run_seed,
         };
         let is_device = self.placement.is_device;
@@ -688,7 +688,7 @@ impl<'a> PlacedJob<'a, '_> {
                  size, fewer files, or a smaller bs",
             ));
         }
-        if let Some(byte_rate) = job.byte_rate.filter(|rate| *rate > 0.0) {
+        if let Some(byte_rate) = job.requests.byte_rate.filter(|rate| *rate > 0.0) {
             let mean_bytes = copy.mean_bytes(job, byte_rate, self.run_seed, &self.mean_bytes);
             flags.rate = Some(parsed(job, &(byte_rate / mean_bytes).to_string())?);
         }
@@ -773,7 +773,7 @@ fn pattern_files(pattern: &BlockPattern, job: &FioJob, target_bytes: u64) -> Opt
         return None;
     }
     Some(PatternFiles {
-        part_bytes: target_bytes / job.files.max(1),
+        part_bytes: target_bytes / job.file_set.count.max(1),
         part_start: job.start_in_each_file(),
     })
 }
@@ -835,7 +835,7 @@ fn verified_times(job: &FioJob, copy_part: FilePart) -> Translated<Option<u32>> 
 /// Lets requests go to the parts of a file in turn that stand for several files.
 fn take_parts_in_turn(flags: &mut WorkloadFlags, job: &FioJob, part: FilePart) {
     let block = job.smallest_block();
-    let each = part.length / job.files / block * block;
+    let each = part.length / job.file_set.count / block * block;
     if each > block {
         flags.stride = Some(Bytes(each));
     }

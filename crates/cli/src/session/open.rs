@@ -1,8 +1,13 @@
-//! Opens the targets of a run, reads their health, measures the clock, and takes over what the run
-//! changes besides its targets.
+//! Opens the targets of a run (`open/targets`), reads their health, measures the clock, and takes
+//! over what the run changes besides its targets. The order in [`open`] matters: smartctl comes
+//! before the run, which it would disturb; the fence of several hosts comes after what takes time,
+//! so that all begin together; and what the run has to put back, as a write cache, is taken last.
 
-use super::bench::{Bench, OwnTarget};
-use super::fences::{join, wall_clock};
+mod facts;
+mod targets;
+
+use super::bench::Bench;
+use super::fences::join;
 use super::gate::Granted;
 use super::job::{AgreedChanges, MeasuringJob, ProgressView, SettingCommands, StdoutForm};
 use super::journal::RunJournal;
@@ -12,28 +17,25 @@ use super::sink::Sink;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::interrupt;
-use crate::launchers;
 use crate::pieces::{hello, write_pieces};
-use crate::plan_file::KeptFile;
-use crate::provenance::{machine, random_seed, run_id, timestamp, tool};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
-use diskproof_analysis::judge::{RunFacts, RunVariation};
+use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{
-    Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, PartOfFile, host_facts,
-    raise_descriptor_limit,
+    Admission, GuardedWriteCache, MachineCpuTime, OpenTarget, raise_descriptor_limit,
 };
-use diskproof_engine::{RunError, Session, measure_clock};
+use diskproof_engine::{RunError, Session};
 use diskproof_model::budget::Budget;
 use diskproof_model::fleet::Hello;
 use diskproof_model::health::DiskHealth;
-use diskproof_model::plan::Plan;
-use diskproof_model::scatter::mixed;
-use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
+use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::budget_line;
+pub(crate) use facts::run_facts;
+use facts::{seed_of_host, session_facts};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
+use targets::{OpenedTargets, open_targets, own_targets, reopened};
 
 /// A run whose targets are open.
 pub(super) struct OpenRun {
@@ -173,41 +175,6 @@ fn announce(facts: &RunFacts) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))
 }
 
-/// The facts of a run that begins with this session.
-fn session_facts(
-    session: &Session,
-    plan: Plan,
-    identities: Vec<TargetIdentity>,
-    note: Option<String>,
-    health: Vec<DiskHealth>,
-    flags: &MeasuringFlags,
-) -> RunFacts {
-    let mut facts = RunFacts {
-        note,
-        health,
-        ..run_facts(session.started(), plan, identities)
-    };
-    if flags.together.together {
-        facts.clock.wall = Some(wall_clock(&flags.together, session));
-    }
-    if let Some(rank) = flags.together.rank {
-        facts.host.rank = Some(rank);
-    }
-    facts
-}
-
-/// The seed of offsets and data. Of hosts that measure together the plan is the same, and what they
-/// read and write is not.
-fn seed_of_host(plan: &Plan, flags: &MeasuringFlags) -> u64 {
-    if !flags.together.together {
-        return plan.seed;
-    }
-    match flags.together.rank.or_else(launchers::rank) {
-        Some(rank) => mixed(plan.seed, u64::from(rank.rank)),
-        None => mixed(plan.seed, random_seed()),
-    }
-}
-
 /// Starts what prints lines while the run goes on: those of a tool, or of single requests.
 fn start_lines(
     sink: &mut Sink,
@@ -238,126 +205,4 @@ fn take_agreed(bench: &mut Bench, agreed: AgreedChanges) -> Result<(), Failure> 
         }
     }
     Ok(())
-}
-
-/// The targets of a run.
-struct OpenedTargets {
-    /// Those that are measured by requests, in their order.
-    targets: Vec<OpenTarget>,
-    /// Leave to make a directory for many small files, where the plan has them in place of targets.
-    file_tree: Option<Admission>,
-}
-
-/// Opens the targets that the plan measures by requests.
-fn open_targets(
-    plan: &Plan,
-    admissions: Vec<Admission>,
-    kept_files: &[Option<KeptFile>],
-) -> Result<OpenedTargets, Failure> {
-    let mut file_tree = None;
-    let mut targets = Vec::new();
-    for (index, admission) in admissions.into_iter().enumerate() {
-        if plan.files().is_some() {
-            file_tree = Some(admission);
-            continue;
-        }
-        targets.push(match kept_files.get(index).and_then(Option::as_ref) {
-            Some(kept) => create_kept(admission, kept, plan.scratch_bytes_on(index))?,
-            None => OpenTarget::open(admission)?,
-        });
-    }
-    for target in &targets {
-        target.wipe_unknown()?;
-    }
-    Ok(OpenedTargets { targets, file_tree })
-}
-
-/// The facts of a run that began at this instant.
-pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIdentity>) -> RunFacts {
-    RunFacts {
-        tool: tool(),
-        run_id: run_id(),
-        started: timestamp(started),
-        partial: false,
-        ended_early: None,
-        stalled: None,
-        note: None,
-        host: host_of_run(),
-        clock: measure_clock(),
-        plan,
-        targets,
-        health: Vec::new(),
-        variation: RunVariation::Earlier(Vec::new()),
-    }
-}
-
-/// The host, with what its launcher says of this process.
-fn host_of_run() -> HostFacts {
-    let host = host_facts();
-    HostFacts {
-        rank: launchers::rank(),
-        job: launchers::job(),
-        // A container has the file of its image.
-        machine: match host.container {
-            Some(_) => None,
-            None => machine(),
-        },
-        ..host
-    }
-}
-
-/// Creates a scratch file of `bytes` bytes that stays in its directory, or several files with an
-/// equal part of them each.
-fn create_kept(
-    admission: Admission,
-    kept: &KeptFile,
-    bytes: Option<u64>,
-) -> Result<OpenTarget, OpenError> {
-    let target = match kept.names.as_slice() {
-        [name] => OpenTarget::create_named(admission, name, kept.file_bytes)?,
-        names => {
-            let part = PartOfFile {
-                start: kept.part_start,
-                bytes: bytes.unwrap_or(0) / names.len().max(1) as u64,
-            };
-            OpenTarget::create_all_named(admission, names, part, kept.file_bytes)?
-        }
-    };
-    // A new file is marked while it is empty: what another program writes to it then shows.
-    if !target.is_marked_own() {
-        target.mark_own();
-    }
-    Ok(target)
-}
-
-/// The own files of the run once more, for what is done to them at its end.
-fn reopened(targets: &[OpenTarget], own_targets: &[OwnTarget]) -> anyhow::Result<Vec<OpenTarget>> {
-    let mut files = Vec::new();
-    for own in own_targets {
-        files.push(targets[own.target].reopen()?);
-    }
-    Ok(files)
-}
-
-/// The targets that are files of diskproof's own: those that this run makes, and those that an
-/// earlier one made for a tool, where only their mark releases them.
-fn own_targets(
-    targets: &[OpenTarget],
-    plan: &Plan,
-    flags: &MeasuringFlags,
-    kept_files: &[Option<KeptFile>],
-) -> Vec<OwnTarget> {
-    let destructive = &flags.destructive;
-    let rewrites = destructive.own_files && !destructive.overwrite && plan.writes();
-    let mut own_targets = Vec::new();
-    for (index, target) in targets.iter().enumerate() {
-        let is_kept = matches!(kept_files.get(index), Some(Some(_)));
-        if is_kept || (rewrites && target.identity().kind == TargetKind::File) {
-            own_targets.push(OwnTarget {
-                target: index,
-                is_marked: target.is_marked_own(),
-            });
-        }
-    }
-    own_targets
 }

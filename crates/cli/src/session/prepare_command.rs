@@ -16,9 +16,6 @@ use std::time::Duration;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The pauses grow to this length.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// After Ctrl-C a command gets SIGTERM, and has this long to end: the program itself ends within
-/// two seconds.
-const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// The bytes at the start of stderr from which an error quotes. Chosen, not measured.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
 /// The lines at the end of them that an error quotes.
@@ -187,12 +184,12 @@ fn wait_for(
     loop {
         heartbeat.beat();
         if signals == SignalHandling::Ends && interrupt::signal().is_some() {
-            program.end(AFTER_INTERRUPT);
+            program.end(interrupt::WAIT_AFTER_SIGNAL);
             return Ok(None);
         }
         let ended = program.try_wait()?;
         if printed.metadata()?.len() > PRINTED_BYTES_MAX {
-            program.end(AFTER_INTERRUPT);
+            program.end(interrupt::WAIT_AFTER_SIGNAL);
             let why = "it printed more than 64 MiB; write its output to a file";
             return Err(io::Error::other(why));
         }

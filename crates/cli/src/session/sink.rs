@@ -33,8 +33,9 @@ pub(super) fn late_text(tasks: &[Task]) -> String {
     )
 }
 
-/// The text of an early end by request. At the end of the run it is replaced by the cause: a
-/// signal, or the announced time.
+/// The text of an early end by request, alone or within a longer reason. The cause is known at the
+/// end of the run, a signal or the announced time: [`EarlyEnd::name_cause`] puts it in place of
+/// this text, so whoever builds a reason has to leave the text as it is.
 pub(super) const INTERRUPTED: &str = "interrupted before its end";
 
 /// The results of a run so far.
@@ -96,6 +97,15 @@ impl EarlyEnd {
     /// The end by a signal, or with the announced time.
     pub(super) fn interrupted() -> Self {
         Self::Reason(INTERRUPTED.to_owned())
+    }
+
+    /// Puts the cause of an interruption in place of [`INTERRUPTED`]. Other reasons, and errors,
+    /// stay as they are.
+    pub(super) fn name_cause(&mut self, cause: &str) {
+        match self {
+            Self::Reason(why) => *why = why.replace(INTERRUPTED, cause),
+            Self::Error(_) | Self::NotStarted(_) => {}
+        }
     }
 }
 
@@ -286,5 +296,41 @@ impl Sink {
         if let Some(tool) = self.progress.tool.take() {
             tool.finish(&self.progress.heartbeat());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_of_an_interruption_is_named_also_within_a_longer_reason() {
+        let named = |why: String| {
+            let mut end = EarlyEnd::from(why);
+            end.name_cause("SIGINT");
+            end.to_string()
+        };
+        assert_eq!(named(EarlyEnd::interrupted().to_string()), "SIGINT");
+        let longer = format!("{INTERRUPTED}. The cluster stays");
+        assert_eq!(named(longer), "SIGINT. The cluster stays");
+        assert_eq!(named("the disk is full".to_owned()), "the disk is full");
+    }
+
+    /// The first reason is not lost over what could not be removed.
+    #[test]
+    fn leftover_stands_beside_the_reason_of_an_early_end() {
+        let left = PostgresError::removed_later(std::path::Path::new("/mnt"));
+        let of_whole_run = end_with_leftover(Ok(()), &left).unwrap_err().to_string();
+        assert_eq!(of_whole_run, left.to_string());
+        let both = end_with_leftover(Err(EarlyEnd::interrupted()), &left);
+        assert_eq!(
+            both.unwrap_err().to_string(),
+            format!("{INTERRUPTED}. {left}")
+        );
+        let failed = Err(EarlyEnd::Error(RunError::Thread(
+            std::io::ErrorKind::NotFound.into(),
+        )));
+        let kept = end_with_leftover(failed, &left).unwrap_err();
+        assert!(matches!(kept, EarlyEnd::Error(RunError::Thread(_))));
     }
 }

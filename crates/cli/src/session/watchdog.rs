@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::drive::drive;
 use super::open::OpenRun;
 use super::sink::{
-    EarlyEnd, INTERRUPTED, Leftover, RunResults, SharedResults, Sink, end_with_leftover, late_text,
+    EarlyEnd, Leftover, RunResults, SharedResults, Sink, end_with_leftover, late_text,
 };
 use crate::failure::Failure;
 use crate::flags::SECOND;
@@ -162,10 +162,10 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
         sink.results().not_restored = Some(error);
     }
     sink.progress.finish();
-    if let Err(EarlyEnd::Reason(why)) = &mut ended
+    if let Err(early_end) = &mut ended
         && let Some(cause) = cause_of_interruption(&sink, &bench.facts.plan.tasks)
     {
-        *why = why.replace(INTERRUPTED, &cause);
+        early_end.name_cause(&cause);
     }
     sink.results().ended = Some(ended);
     let hung = bench.close(&sink);

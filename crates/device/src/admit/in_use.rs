@@ -4,24 +4,22 @@
 //!
 //! Reads /proc and /sys, and opens loop devices ([`loop_devices`]), but nothing else.
 
-use super::ancestry::find_places;
+mod exports;
+mod holders;
+mod mounted;
+
 use super::loop_devices;
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
-use super::reasons::{RefusalReasons, Step};
-use super::subject::{Node, NodeKind, Subject};
-use crate::identity::exports::{Export, Exported, exports};
-use crate::identity::layers::is_served;
-use crate::kernel::mounts::{self, MountEntry};
-use crate::kernel::namespaces::{MountTables, Namespace};
-use crate::kernel::naming::{device_number, errno_name, node};
+use super::reasons::RefusalReasons;
+use super::subject::Subject;
+use crate::kernel::mounts;
 use crate::kernel::steps;
-use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
-use diskproof_model::shell::quoted;
-use diskproof_model::target::TargetKind;
-use rustix::fs::stat;
-use rustix::io::Errno;
-use std::path::{Path, PathBuf};
+use crate::kernel::sysroot::SysRoot;
+use exports::judge_exports;
+use holders::judge_holders;
+use mounted::{judge_btrfs, judge_mounts, judge_swaps};
+use std::path::Path;
 use std::time::Duration;
 
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
@@ -57,323 +55,11 @@ pub(crate) fn judge(
     judge_btrfs(root, subject, reasons);
     judge_swaps(root, subject, reasons);
     for member in subject.members() {
-        judge_holders(root, &member.name, &member.sysfs, reasons, 0);
+        judge_holders(root, &member.name, &member.sysfs, reasons);
     }
     loop_devices::judge(root, subject, reasons);
     judge_exports(root, subject, reasons);
     judge_openers(root, subject, reasons)
-}
-
-/// The step where this process has no descriptors left.
-const RAISE_LIMIT: &str = "raise the limit on open files (ulimit -n)";
-
-fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let namespaces = MountTables::read(root);
-    let own_mounts: &[MountEntry] = match namespaces.tables.first() {
-        Some(table) => &table.mounts,
-        None => &[],
-    };
-    if own_mounts.is_empty() {
-        reasons.add(
-            "/proc/self/mountinfo cannot be read, so the mounts are unknown",
-            Step::clause("mount /proc"),
-        );
-    }
-    let mut files = Vec::new();
-    for file in subject.files() {
-        // More places than these are a reason to refuse, which the check of the ancestry adds.
-        let places = find_places(own_mounts, file.path, TargetKind::File, file.id);
-        files.extend(places.list);
-    }
-    for table in &namespaces.tables {
-        for mount in &table.mounts {
-            if let Some(what) = mounted_device(subject, mount) {
-                add_mounted_device(&what, mount, &table.namespace, reasons);
-            }
-            if files.iter().any(|file| file.is_mounted_by(mount)) {
-                add_mounted_file(mount, &table.namespace, reasons);
-            }
-        }
-    }
-    for table in &namespaces.unreadable {
-        // A user without rights sees no other namespace either, which is said elsewhere.
-        if !matches!(table.errno, Errno::PERM | Errno::ACCESS) {
-            let (path, errno) = (table.path.display(), errno_name(table.errno));
-            let step = match table.errno {
-                Errno::MFILE | Errno::NFILE => RAISE_LIMIT.to_owned(),
-                _ if table.path.starts_with(&root.proc) => {
-                    "try again, or end that process".to_owned()
-                }
-                _ => format!("umount {}", quoted(&path.to_string())),
-            };
-            reasons.add(
-                format!("the mounts of the namespace at {path} cannot be read ({errno})"),
-                Step::clause(step),
-            );
-        }
-    }
-}
-
-/// The part of the subject that is mounted there as a device.
-fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
-    if let Some(what) = subject.find_device(&mount.device) {
-        return Some(what);
-    }
-    let mut sources = vec![mount.source.as_str()];
-    // bcachefs names all its devices, with colons between. What follows the colon of NFS is a path
-    // on another machine: here it may lead to anything, such as a mount whose server hangs.
-    if mount.kind == "bcachefs" {
-        sources.extend(mount.source.split(':'));
-    }
-    for source in sources {
-        let path = Path::new(source);
-        if !path.is_absolute() {
-            continue;
-        }
-        let owned = match stat(path) {
-            Ok(stat) => subject.find_node(&Node::from(&stat)),
-            Err(_) => subject.find_by_node_path(path),
-        };
-        if owned.is_some() {
-            return owned;
-        }
-    }
-    None
-}
-
-fn add_mounted_device(
-    what: &str,
-    mount: &MountEntry,
-    namespace: &Namespace,
-    reasons: &mut RefusalReasons,
-) {
-    let MountEntry { kind, point, .. } = mount;
-    let is_mounted = format!("{what} is mounted at {point} ({kind})");
-    if point == "/" && *namespace == Namespace::Own {
-        let step = "this is the disk of the running system: name another one";
-        return reasons.add(is_mounted, Step::clause(step));
-    }
-    let step = Step::clause(unmounting(point, namespace));
-    reasons.add(format!("{is_mounted}{}", namespace_phrase(namespace)), step);
-}
-
-/// A file that is mounted has that name, too, and a container or a server uses it there.
-fn add_mounted_file(mount: &MountEntry, namespace: &Namespace, reasons: &mut RefusalReasons) {
-    let point = &mount.point;
-    let place = namespace_phrase(namespace);
-    let umount = unmounting(point, namespace);
-    reasons.add(
-        format!("it is mounted at {point}{place} (bind mount of a file)"),
-        Step::clause(format!("{umount}, or copy the file and name the copy")),
-    );
-}
-
-/// ` in the mount namespace of process 77 (postgres)`; nothing for our own.
-fn namespace_phrase(namespace: &Namespace) -> String {
-    match namespace {
-        Namespace::Own => String::new(),
-        Namespace::Process { pid, name } => {
-            format!(" in the mount namespace of process {pid} ({name})")
-        }
-        Namespace::Kept { path } => {
-            format!(" in the mount namespace that {} keeps", path.display())
-        }
-    }
-}
-
-/// The command that ends a mount in a namespace.
-fn unmounting(point: &str, namespace: &Namespace) -> String {
-    let umount = format!("umount {}", quoted(point));
-    match namespace {
-        Namespace::Own => umount,
-        Namespace::Process { pid, .. } => format!("nsenter --target {pid} --mount {umount}"),
-        Namespace::Kept { path } => {
-            let path = quoted(&path.display().to_string());
-            format!("nsenter --mount={path} {umount}")
-        }
-    }
-}
-
-/// mountinfo names one device of a btrfs, and an anonymous number; sysfs lists all members of those
-/// that are mounted.
-fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let filesystems = root.sys.join("fs/btrfs");
-    for uuid in list(&filesystems) {
-        for device in devices_in(&filesystems.join(&uuid).join("devices")) {
-            if let Some(what) = subject.find_device(&device) {
-                reasons.add(
-                    format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
-                    Step::clause(format!(
-                        "umount it (findmnt --types btrfs shows where), or btrfs device remove \
-                         {what}"
-                    )),
-                );
-            }
-        }
-    }
-}
-
-fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let text = match std::fs::read_to_string(root.proc.join("swaps")) {
-        Ok(text) => text,
-        // A kernel without swap has no such file.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
-        Err(error) => {
-            return reasons.add(
-                format!("/proc/swaps cannot be read ({error}), so the swap devices are unknown"),
-                Step::clause("run as root, outside a container"),
-            );
-        }
-    };
-    for line in text.lines().skip(1) {
-        let Some(field) = line.split_whitespace().next() else {
-            continue;
-        };
-        let path = PathBuf::from(mounts::unescape(field));
-        let followed = match stat(&path) {
-            Ok(stat) => subject.find_node(&Node::from(&stat)),
-            Err(_) => None,
-        };
-        if let Some(what) = followed.or_else(|| subject.find_by_node_path(&path)) {
-            reasons.add(
-                format!("{what} is in use as swap space"),
-                Step::clause(format!("swapoff {}", quoted(&path.display().to_string()))),
-            );
-        }
-    }
-}
-
-/// Devices on top of each other are followed so far: a broken sysfs might have circles. Chosen, not
-/// measured; the lowest holders are reasons in any case.
-const HOLDERS_DEPTH_MAX: u32 = 16;
-
-/// Adds a reason for each device on top of the device `name`, whose directory in sysfs is `sysfs`.
-fn judge_holders(
-    root: &SysRoot,
-    name: &str,
-    sysfs: &Path,
-    reasons: &mut RefusalReasons,
-    depth: u32,
-) {
-    if depth > HOLDERS_DEPTH_MAX {
-        return;
-    }
-    for holder in list(&sysfs.join("holders")) {
-        let above = sysfs
-            .join("holders")
-            .join(&holder)
-            .canonicalize()
-            .unwrap_or_else(|_| root.sys.join("class/block").join(&holder));
-        // Top down is the order in which they have to go.
-        judge_holders(root, &holder, &above, reasons, depth + 1);
-        let holder = describe_holder(&holder, &above);
-        let part = format!("{} is part of {}", node(name), holder.what);
-        reasons.add(part, Step::clause(holder.release));
-    }
-}
-
-/// A device that lies on another one.
-struct Holder {
-    /// Words for the device, such as `the array /dev/md0 (raid1)`.
-    what: String,
-    /// The command with which it lets go.
-    release: String,
-}
-
-/// Describes the holder of this name, whose directory in sysfs is `sysfs`.
-fn describe_holder(name: &str, sysfs: &Path) -> Holder {
-    let node = node(name);
-    if let Some(mapped) = read_text(&sysfs.join("dm/name")) {
-        let uuid = read_text(&sysfs.join("dm/uuid")).unwrap_or_default();
-        let release = match uuid.split('-').next().unwrap_or_default() {
-            "LVM" => format!("vgchange --activate n {}", quoted(&volume_group(&mapped))),
-            "CRYPT" => format!("cryptsetup close {}", quoted(&mapped)),
-            "mpath" => format!("multipath -f {}", quoted(&mapped)),
-            _ => format!("dmsetup remove {}", quoted(&mapped)),
-        };
-        Holder {
-            what: format!("{node} ({mapped})"),
-            release,
-        }
-    } else if sysfs.join("md").is_dir() {
-        let level = read_text(&sysfs.join("md/level")).unwrap_or_else(|| "RAID".to_owned());
-        Holder {
-            what: format!("the array {node} ({level})"),
-            release: format!("mdadm --stop {node}"),
-        }
-    } else if sysfs.join("bcache").is_dir() {
-        Holder {
-            what: format!("the cache {node}"),
-            release: format!("echo 1 > {}/bcache/stop", sysfs.display()),
-        }
-    } else {
-        Holder {
-            release: format!("take {node} down"),
-            what: node,
-        }
-    }
-}
-
-/// The group's part of the mapped name `group-volume`; dashes within a name are doubled.
-fn volume_group(mapped: &str) -> String {
-    let hidden = mapped.replace("--", "\0");
-    let group = hidden.split('-').next().unwrap_or_default();
-    group.replace('\0', "-")
-}
-
-/// The kernel's own servers of disks, which are no processes and claim nothing.
-fn judge_exports(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    for export in exports(root) {
-        if let Some(what) = exported_part(root, subject, &export) {
-            let driver = export.driver.name();
-            reasons.add(
-                format!("{what} is exported by {driver}: another machine or a guest may use it"),
-                Step::clause(format!(
-                    "end the export, which {} configures",
-                    export.place.display()
-                )),
-            );
-        }
-    }
-}
-
-/// The part of the subject that is exported.
-fn exported_part(root: &SysRoot, subject: Subject<'_>, export: &Export) -> Option<String> {
-    if !export.is_open {
-        return None;
-    }
-    let path = match &export.exported {
-        Exported::Device(number) => return subject.find_device(number),
-        Exported::Path(path) if path.is_absolute() => path,
-        // A name that the driver was not given yet.
-        Exported::Path(_) => return None,
-    };
-    // The server of a file may not answer: such a file is no node of a disk here.
-    if is_on_server(root, path) {
-        return None;
-    }
-    let Ok(stat) = stat(path) else {
-        return subject.find_by_node_path(path);
-    };
-    let node = Node::from(&stat);
-    if let Some(what) = subject.find_node(&node) {
-        return Some(what);
-    }
-    // The NVMe target passes on whole controllers, too.
-    if node.kind != NodeKind::Character {
-        return None;
-    }
-    subject.find_controlled_disk(&device_number(node.device))
-}
-
-/// True if another machine or a program answers for the filesystem of a path.
-fn is_on_server(root: &SysRoot, path: &Path) -> bool {
-    let mounts = mounts::read_mounts(root, "self");
-    let mount = mounts
-        .iter()
-        .filter(|mount| path.starts_with(&mount.point))
-        .max_by_key(|mount| mount.point.len());
-    mount.is_some_and(|mount| is_served(&mount.kind))
 }
 
 /// udev, losetup and smartd open a disk in passing: a process that has closed it after half a
@@ -389,17 +75,11 @@ fn judge_openers(
 ) -> VisibilityGaps {
     let mut users = openers::find(root, &subject);
     for _ in 1..OPENERS_LOOKS {
-        if users.reasons.is_empty() && users.unseen.is_empty() {
+        if users.is_empty() {
             break;
         }
         steps::pause(OPENERS_PAUSE);
-        let users_now = openers::find(root, &subject);
-        // A message between two processes is read the next moment.
-        users
-            .unseen
-            .retain(|process| users_now.unseen.contains(process));
-        users.reasons = users_now.reasons;
-        users.hidden = users_now.hidden;
+        users = users.confirmed_by(openers::find(root, &subject));
     }
     for reason in users.reasons {
         reasons.add(reason.text, reason.step);

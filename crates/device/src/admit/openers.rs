@@ -1,7 +1,7 @@
 //! Finds the processes that hold a part of the subject open, have it registered in an io_uring, or
 //! have it mapped into memory. Reads fd, fdinfo and maps of /proc/PID and its threads.
 
-use super::reasons::{RefusalReason, Step};
+use super::reasons::{RAISE_DESCRIPTOR_LIMIT, RefusalReason, Step};
 use super::subject::{Node, Subject};
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::unescape;
@@ -23,6 +23,22 @@ pub(super) struct FoundOpeners {
     pub(super) hidden: u32,
     /// Processes with files that /proc does not list.
     pub(super) unseen: Vec<String>,
+}
+
+impl FoundOpeners {
+    /// True if nothing was found that a later look has to confirm.
+    pub(super) fn is_empty(&self) -> bool {
+        self.reasons.is_empty() && self.unseen.is_empty()
+    }
+
+    /// What is left of it by a later look: the uses that this one found, and of the processes with
+    /// unlisted files those that had some at each look, since a message between two processes is
+    /// read the next moment.
+    pub(super) fn confirmed_by(self, later: Self) -> Self {
+        let mut unseen = self.unseen;
+        unseen.retain(|process| later.unseen.contains(process));
+        Self { unseen, ..later }
+    }
 }
 
 /// Looks at every process but our own.
@@ -70,7 +86,7 @@ fn unlisted(error: &std::io::Error) -> Option<RefusalReason> {
     let errno = errno_of(error);
     let step = match errno {
         Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM => return None,
-        Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
+        Errno::MFILE | Errno::NFILE => RAISE_DESCRIPTOR_LIMIT,
         _ => "try again",
     };
     // The same text for all processes, so that it is a reason once.
@@ -390,6 +406,24 @@ mod tests {
     use super::*;
     use crate::kernel::fake_sysfs::FakeSysfs;
     use std::sync::mpsc::channel;
+
+    #[test]
+    fn later_look_decides_about_uses_and_each_about_unlisted_files() {
+        let found = |use_of: &str, unseen: &[&str]| FoundOpeners {
+            reasons: vec![RefusalReason {
+                text: use_of.to_owned(),
+                step: Step::clause(""),
+            }],
+            hidden: unseen.len() as u32,
+            unseen: unseen.iter().map(ToString::to_string).collect(),
+        };
+        let confirmed = found("first", &["1", "2"]).confirmed_by(found("later", &["2", "3", "4"]));
+        assert_eq!(confirmed.reasons.len(), 1);
+        assert_eq!(confirmed.reasons[0].text, "later");
+        assert_eq!(confirmed.unseen, ["2"]);
+        assert_eq!(confirmed.hidden, 3);
+        assert!(FoundOpeners::default().is_empty() && !confirmed.is_empty());
+    }
 
     /// A process that has just ended has no files. One whose files we fail to list may have ours.
     #[test]

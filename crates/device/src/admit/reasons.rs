@@ -2,6 +2,9 @@
 
 use diskproof_model::target::{Refusal, TargetIdentity};
 
+/// The step where this process has no descriptors left (EMFILE, ENFILE).
+pub(super) const RAISE_DESCRIPTOR_LIMIT: &str = "raise the limit on open files (ulimit -n)";
+
 /// Separates a reason from its step.
 const STEP_ARROW: &str = " → ";
 

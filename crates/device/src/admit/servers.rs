@@ -199,6 +199,25 @@ mod tests {
         );
     }
 
+    /// A directory of tables has PG_VERSION, too, and may lie elsewhere: a scratch file there harms
+    /// no server, while an existing file is a table.
+    #[test]
+    fn scratch_file_is_refused_in_a_whole_data_directory_of_postgresql() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let tables = place.path().join("base/5");
+        std::fs::create_dir_all(&tables).unwrap();
+        std::fs::create_dir(place.path().join("global")).unwrap();
+        let refused = |judge: fn(&Ancestry, &mut RefusalReasons)| {
+            let mut reasons = RefusalReasons::default();
+            judge(&above(&tables), &mut reasons);
+            !reasons.is_empty()
+        };
+        std::fs::write(place.path().join("PG_VERSION"), "17\n").unwrap();
+        assert!(refused(judge_file) && !refused(judge_directory));
+        std::fs::write(place.path().join("global/pg_control"), "").unwrap();
+        assert!(refused(judge_file) && refused(judge_directory));
+    }
+
     #[test]
     fn files_of_a_server_are_kept_out_of_at_every_depth() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();

@@ -1,10 +1,11 @@
-//! The free space that targets take while they are written: scratch files, holes of files, blocks
-//! that a snapshot or another file shares, and the same of the images behind loop devices. One
-//! filesystem may serve several of them. Reads metadata only.
+//! The free space that each target takes while it is written: a scratch file, holes of a file,
+//! blocks that a snapshot or another file shares, and the same of the images behind loop devices.
+//! Reads metadata only. Whether a filesystem has that much is judged in [`shared`], since it may
+//! serve several of them; what nothing shows is named in [`unknown`].
 
-use super::kept_free::{RESERVE_BY_DEFAULT, SPACE_STEP_BYTES, bytes_kept_free, kept_free_text};
-use super::reasons::{RefusalReasons, Step};
-use super::snapshots;
+mod shared;
+mod unknown;
+
 use crate::file::extents::{shared_bytes, unallocated_bytes, unwritten_bytes};
 use crate::file::held::Held;
 use crate::identity::files_behind::{FileBehind, images_of_nbd};
@@ -12,12 +13,14 @@ use crate::identity::layers::is_served;
 use crate::identity::probe::probe;
 use crate::kernel::naming::{device_number, node};
 use crate::kernel::syscalls::file_behind_loop;
-use crate::kernel::sysroot::{SysRoot, read_text};
+use crate::kernel::sysroot::SysRoot;
 use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, TargetKind};
-use diskproof_model::units::{SECTOR_BYTES, format_bytes};
+use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{OFlags, fstat};
+pub(super) use shared::{FREE_OR_SMALLER, judge_files, judge_together, room_in_images};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
+pub(super) use unknown::unknown_space;
 
 /// The space that is going to be written in a directory.
 #[derive(Debug, Clone, Copy)]
@@ -231,258 +234,6 @@ fn missing_bytes(file: &TargetIdentity, fd: BorrowedFd<'_>) -> u64 {
     holes.saturating_add(shared_bytes(fd, file.size_bytes).unwrap_or(0))
 }
 
-/// The remedy where a file or device that the user released takes too much space.
-pub(super) const FREE_OR_SMALLER: &str = "Free some space there, or use a smaller size or file.";
-
-/// Adds a reason with this remedy for each filesystem that has less free space than these files and
-/// images take of it. Directories are judged with the size of their scratch file.
-pub(super) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &mut RefusalReasons) {
-    let files = uses.iter().filter(|one| one.taker.kind == TargetKind::File);
-    for space in SharedSpace::group(files) {
-        if space.is_overfull() {
-            reasons.add(space.reason(), Step::sentence(remedy));
-        }
-    }
-}
-
-/// The most that may be written to new files of a directory for what its images take; `None` where
-/// they limit nothing.
-pub(super) fn room_in_images(directory: &TargetIdentity) -> Option<u64> {
-    room_in(&of_images(directory, u64::MAX), directory)
-}
-
-/// The same for these uses of images, which take whatever their holes are.
-fn room_in(images: &[SpaceUse], directory: &TargetIdentity) -> Option<u64> {
-    let mut room: Option<u64> = None;
-    for space in SharedSpace::group(images.iter()) {
-        let spare_bytes = spare_bytes(space.filesystem);
-        if space.bytes() <= spare_bytes {
-            continue;
-        }
-        // A filesystem that relocates blocks may take all holes for a small file. Each image may
-        // take all that is written: those of a mirror do.
-        let own_room = if may_relocate_blocks(directory) {
-            0
-        } else {
-            spare_bytes / space.uses.len() as u64
-        };
-        room = Some(room.unwrap_or(u64::MAX).min(own_room));
-    }
-    room
-}
-
-/// Ends of the UUIDs of device mapper pools, whose volumes together may be larger than the pool:
-/// LVM's thin pools, its pools of VDO, and the pools of Stratis.
-const POOL_ENDS: [&str; 3] = ["-tpool", "-vpool", "-thinpool-pool"];
-
-/// Prefixes of the kernel names of disks that a program, a filesystem or another machine serves:
-/// nbd, ublk and the volumes of ZFS, which may be sparse.
-const SERVED_PREFIXES: [&str; 3] = ["nbd", "ublkb", "zd"];
-
-/// Says which space below a target is not known, a clause each: of pools, whose use only an ioctl
-/// of the device mapper reports, of snapshots, and of disks that a server provides.
-pub(super) fn unknown_space(target: &TargetIdentity) -> Vec<String> {
-    unknown_space_in(&SysRoot::default(), target)
-}
-
-fn unknown_space_in(root: &SysRoot, target: &TargetIdentity) -> Vec<String> {
-    let mut unknown = snapshots::notes(root, target);
-    for layer in &target.layers {
-        if let Some(pool) = pool_name(root, layer) {
-            unknown.push(format!(
-                "the free space of the pool {pool} is not known and may not suffice for what is \
-                 written; see 'lvs'"
-            ));
-        }
-        if is_disk_served(layer) && images_of_nbd(root, layer).is_empty() {
-            unknown.push(format!(
-                "what serves {} is not known, and may have too little space for what is written",
-                layer.name
-            ));
-        }
-    }
-    unknown
-}
-
-/// True for a whole disk that a server provides.
-fn is_disk_served(layer: &Layer) -> bool {
-    layer.kind != LayerKind::Partition
-        && SERVED_PREFIXES
-            .iter()
-            .any(|prefix| layer.name.starts_with(prefix))
-}
-
-/// The name of a pool of the device mapper; `None` of any other device.
-fn pool_name(root: &SysRoot, layer: &Layer) -> Option<String> {
-    let device = root.named_device(&layer.name)?;
-    let uuid = read_text(&device.join("dm/uuid"))?;
-    if POOL_ENDS.iter().any(|end| uuid.ends_with(end)) {
-        read_text(&device.join("dm/name"))
-    } else {
-        None
-    }
-}
-
-/// Adds a reason for each filesystem that has less free space than several targets take of it
-/// together, each of which alone has room.
-pub(super) fn judge_together<'a>(
-    uses: impl Iterator<Item = &'a SpaceUse>,
-    reasons: &mut RefusalReasons,
-) {
-    for space in SharedSpace::group(uses) {
-        if space.is_overfull() {
-            let step = "Use smaller sizes or fewer targets, or free some space.";
-            reasons.add(space.reason(), Step::sentence(step));
-        }
-    }
-}
-
-/// Everything that takes the free space of one filesystem.
-struct SharedSpace<'a> {
-    uses: Vec<&'a SpaceUse>,
-    /// The filesystem, where it showed the least free space.
-    filesystem: &'a Filesystem,
-}
-
-/// The space that all targets above an image take in it.
-struct ImageSum<'a> {
-    image: &'a TargetIdentity,
-    bytes: u64,
-    bytes_max: u64,
-}
-
-impl<'a> SharedSpace<'a> {
-    fn group(uses: impl Iterator<Item = &'a SpaceUse>) -> Vec<Self> {
-        let mut spaces: Vec<Self> = Vec::new();
-        for one in uses {
-            let Some(filesystem) = &one.taker.filesystem else {
-                continue;
-            };
-            // A FUSE server may report neither blocks nor space.
-            if filesystem.size_bytes == 0 {
-                continue;
-            }
-            match spaces.iter_mut().find(|space| space.serves(one)) {
-                Some(space) => space.add(one, filesystem),
-                None => spaces.push(Self {
-                    uses: vec![one],
-                    filesystem,
-                }),
-            }
-        }
-        spaces
-    }
-
-    fn serves(&self, one: &SpaceUse) -> bool {
-        self.uses
-            .iter()
-            .any(|other| other.taker.shares_space(&one.taker))
-    }
-
-    fn add(&mut self, one: &'a SpaceUse, filesystem: &'a Filesystem) {
-        self.uses.push(one);
-        if spare_bytes(filesystem) < spare_bytes(self.filesystem) {
-            self.filesystem = filesystem;
-        }
-    }
-
-    /// The sum of what is taken. An image takes its own missing blocks once.
-    fn bytes(&self) -> u64 {
-        let mut sum: u64 = 0;
-        let mut images: Vec<ImageSum<'_>> = Vec::new();
-        for one in &self.uses {
-            let Some(image) = &one.image else {
-                sum = sum.saturating_add(one.bytes);
-                continue;
-            };
-            match images
-                .iter_mut()
-                .find(|known| known.image.is_same(&one.taker))
-            {
-                Some(known) => known.bytes = known.bytes.saturating_add(one.bytes),
-                None => images.push(ImageSum {
-                    image: &one.taker,
-                    bytes: one.bytes,
-                    bytes_max: image.bytes_max,
-                }),
-            }
-        }
-        for image in images {
-            sum = sum.saturating_add(image.bytes.min(image.bytes_max));
-        }
-        sum
-    }
-
-    fn is_overfull(&self) -> bool {
-        let bytes = self.bytes();
-        bytes >= SPACE_STEP_BYTES && bytes > spare_bytes(self.filesystem)
-    }
-
-    fn reason(&self) -> String {
-        let (needed, free) = (
-            format_bytes(self.bytes()),
-            format_bytes(self.filesystem.free_bytes),
-        );
-        let kept = self.kept_text();
-        match self.uses[..] {
-            [
-                SpaceUse {
-                    taker,
-                    image: Some(image),
-                    ..
-                },
-            ] => format!(
-                "the file {} behind {} takes up to {needed} more space while it is written; {free} \
-                 are free{kept}",
-                taker.path, image.device
-            ),
-            [one] if one.taker.kind == TargetKind::File => {
-                let what = if self.filesystem.overwrites_without_space() {
-                    "holes"
-                } else {
-                    "holes, or blocks that a snapshot or another file may share,"
-                };
-                format!(
-                    "{needed} of it are {what} that need space when they are written; {free} are \
-                     free{kept}"
-                )
-            }
-            _ => {
-                let mut paths: Vec<&str> = self
-                    .uses
-                    .iter()
-                    .map(|one| one.taker.path.as_str())
-                    .collect();
-                // Several files in one directory.
-                paths.dedup();
-                format!(
-                    "not enough free space: {free} are free at {}, but {needed} are needed for {} \
-                     together{kept}",
-                    self.filesystem.mount_point,
-                    paths.join(" and ")
-                )
-            }
-        }
-    }
-
-    /// A target that is a device has no `--keep-free`, which is about the filesystem of a target.
-    fn kept_text(&self) -> String {
-        let are_images = self.uses.iter().all(|one| one.image.is_some());
-        if !are_images || self.filesystem.kept_free_bytes.is_some() {
-            return kept_free_text(self.filesystem);
-        }
-        let kept = format_bytes(bytes_kept_free(self.filesystem));
-        format!(", and {kept} must stay free ({RESERVE_BY_DEFAULT})")
-    }
-}
-
-/// The free space beyond what must stay free.
-fn spare_bytes(filesystem: &Filesystem) -> u64 {
-    filesystem
-        .free_bytes
-        .saturating_sub(bytes_kept_free(filesystem))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -490,10 +241,10 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    const MIB: u64 = 1 << 20;
+    pub(super) const MIB: u64 = 1 << 20;
 
     /// A target on nbd0, a disk of this size whose program has this image open.
-    fn above(sysfs: &FakeSysfs, image: &Path, size_bytes: u64) -> TargetIdentity {
+    pub(super) fn above(sysfs: &FakeSysfs, image: &Path, size_bytes: u64) -> TargetIdentity {
         sysfs.add_block_device("virtual/nbd0", "43:0", &[("pid", "77")]);
         sysfs.write_attribute("proc/77/fdinfo/5", "flags:\t02100002");
         let descriptors = sysfs.root().proc.join("77/fd");
@@ -509,7 +260,7 @@ mod tests {
         target
     }
 
-    fn image_of(size_bytes: u64) -> tempfile::NamedTempFile {
+    pub(super) fn image_of(size_bytes: u64) -> tempfile::NamedTempFile {
         let image = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
         image.as_file().set_len(size_bytes).unwrap();
         image
@@ -533,70 +284,5 @@ mod tests {
                 );
             }
         }
-    }
-
-    /// Each image fits into the free space, both do not.
-    #[test]
-    fn images_of_one_filesystem_share_its_room() {
-        let (sysfs, image, other) = (FakeSysfs::new(), image_of(64 * MIB), image_of(64 * MIB));
-        let directory = above(&sysfs, image.path(), 64 * MIB);
-        let mut uses = of_images_in(&sysfs.root(), &directory, u64::MAX);
-        let other = probe(other.path()).unwrap();
-        uses.push(SpaceUse {
-            taker: other,
-            ..uses[0].clone()
-        });
-        for one in &mut uses {
-            let filesystem = one.taker.filesystem.as_mut().unwrap();
-            filesystem.kept_free_bytes = Some(0);
-            filesystem.free_bytes = 100 * MIB;
-        }
-        assert_eq!(room_in(&uses[..1], &directory), None);
-        assert_eq!(room_in(&uses, &directory), Some(50 * MIB));
-    }
-
-    #[test]
-    fn space_of_pools_and_of_served_disks_is_said_to_be_unknown() {
-        let sysfs = FakeSysfs::new();
-        let volume = [("dm/name", "vg0-data"), ("dm/uuid", "LVM-abc")];
-        sysfs.add_block_device("virtual/dm-0", "253:0", &volume);
-        let pool = [("dm/name", "vg0-pool-tpool"), ("dm/uuid", "LVM-abd-tpool")];
-        sysfs.add_block_device("virtual/dm-1", "253:1", &pool);
-        // The program that attached it is no server: it has a socket.
-        sysfs.add_block_device("virtual/nbd1", "43:32", &[("pid", "78")]);
-        let mut target = above(&sysfs, image_of(64 * MIB).path(), 64 * MIB);
-        let served = unknown_space_in(&sysfs.root(), &target);
-        assert_eq!(served.len(), 1, "its image is gone: {served:?}");
-        target.layers.clear();
-        let pool = [
-            ("dm/uuid", "stratis-1-private-abc-thinpool-pool"),
-            ("dm/name", "st"),
-        ];
-        sysfs.add_block_device("virtual/dm-2", "253:2", &pool);
-        for name in ["dm-0", "dm-1", "nbd1", "dm-2", "zd0", "ublkb7", "nbd1p1"] {
-            target.layers.push(Layer {
-                name: name.to_owned(),
-                kind: match name {
-                    "nbd1p1" => LayerKind::Partition,
-                    _ => LayerKind::Disk,
-                },
-                ..Layer::default()
-            });
-        }
-        let unknown = unknown_space_in(&sysfs.root(), &target);
-        assert_eq!(unknown.len(), 5, "{unknown:?}");
-        assert!(unknown[0].contains("vg0-pool-tpool"), "{unknown:?}");
-        assert!(unknown[1].contains("nbd1"), "{unknown:?}");
-    }
-
-    #[test]
-    fn image_below_several_targets_takes_its_holes_once() {
-        let (sysfs, image) = (FakeSysfs::new(), image_of(64 * MIB));
-        let target = above(&sysfs, image.path(), 64 * MIB);
-        let one = of_images_in(&sysfs.root(), &target, 40 * MIB);
-        let both = [one.clone(), one].concat();
-        let spaces = SharedSpace::group(both.iter());
-        assert_eq!(spaces.len(), 1);
-        assert_eq!(spaces[0].bytes(), 64 * MIB);
     }
 }

@@ -4,7 +4,9 @@
 
 use crate::programs::descriptor_limit::spawn_with_limit_of_user;
 use crate::programs::guard_lines::{ending_signals, report_line, reported_lines};
-use crate::write_cache::{CacheTool, SwitchedDisk, WriteCacheError, WriteCacheSwitch, state_text};
+use crate::write_cache::{
+    CacheTool, SwitchedDisk, TOOL_TIME_LIMIT, WriteCacheError, WriteCacheSwitch, state_text,
+};
 use diskproof_model::target::WriteCache;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
@@ -29,9 +31,9 @@ const WORDS: usize = 5;
 const POLL: Duration = Duration::from_millis(10);
 /// The guard starts within milliseconds; a loaded machine takes longer. Chosen, not measured.
 const READY_WITHIN: Duration = Duration::from_secs(10);
-/// The longest wait for the guard, for each disk: more than its two calls of a tool may take (30 s
-/// each), the change and the query that confirms it.
-const RESTORED_WITHIN: Duration = Duration::from_secs(75);
+/// The longest wait for the guard, for each disk: more than its two calls of a tool may take, the
+/// change and the query that confirms it. What is added is chosen, not measured.
+const RESTORED_WITHIN: Duration = Duration::from_secs(2 * TOOL_TIME_LIMIT.as_secs() + 15);
 
 /// Runs the guard with the arguments behind its verb.
 pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {

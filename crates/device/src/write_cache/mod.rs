@@ -246,7 +246,7 @@ pub(super) fn choose_tool(disk: &Layer) -> Result<CacheTool, &'static str> {
 
 /// The longest wait for one call of a tool. A disk whose cache is switched off writes it out first,
 /// which takes seconds where it is busy. Chosen, not measured.
-const TIME_LIMIT: Duration = Duration::from_secs(30);
+const TOOL_TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Longer text is no answer worth quoting.
 const QUOTE_CHARS_MAX: usize = 200;
 
@@ -409,8 +409,8 @@ fn run(program: &Path, words: &str, node: &Path, input: Stdio) -> Result<String,
         .args(words.split(' '))
         .arg(node)
         .env("LC_ALL", "C");
-    output_with_input(command, input, TIME_LIMIT).map_err(|silence| match silence {
-        NoAnswer::Late => format!(": no answer within {} s", TIME_LIMIT.as_secs()),
+    output_with_input(command, input, TOOL_TIME_LIMIT).map_err(|silence| match silence {
+        NoAnswer::Late => format!(": no answer within {} s", TOOL_TIME_LIMIT.as_secs()),
         NoAnswer::Failed(error) => format!(": {error}"),
     })
 }

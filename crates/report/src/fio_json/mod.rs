@@ -2,7 +2,10 @@
 //! are those of `show_thread_status_json()` in stat.c of fio 3.42. A value that was not measured
 //! has no key, or fio's own form (`"N": 0`). docs/fio-json.md lists the source of each field.
 
-mod parts;
+mod disks;
+mod latencies;
+mod object;
+mod rates;
 
 use crate::json::{JsonLayout, laid_out, write_document};
 use crate::labels::severity;
@@ -13,10 +16,10 @@ use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::rw::FIO_DIRECTIONS;
 use diskproof_model::shell;
-use parts::{
-    Latency, Object, disk_objects, latency_shares, latency_without_samples, object, rate_object,
-    rate_object_without_samples, whole_ms,
-};
+use disks::disk_objects;
+use latencies::{Latency, latency_shares, latency_without_samples};
+use object::{Object, object, whole_ms};
+use rates::{rate_object, rate_object_without_samples};
 use serde_json::Value;
 use std::io::{self, Write};
 

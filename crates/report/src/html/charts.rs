@@ -3,7 +3,7 @@
 
 use super::elements::{self, shown, shown_whole};
 use crate::chart::{Axis, AxisSide, Chart, Range, Series, SeriesMark};
-use crate::svg::{COLORS, Point, dashes, dot, inline};
+use crate::svg::{Point, SERIES_COLORS, dashes, dot, inline};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ fn series_legend(chart: &Chart) -> Markup {
 
 /// The mark of a series in the legend.
 fn legend_mark(chart: &Chart, series: &Series, index: usize) -> Markup {
-    let color = index % COLORS.len();
+    let color = index % SERIES_COLORS.len();
     let middle = Point::new(12.0, 6.0);
     html! {
         @match series.mark {

@@ -1,6 +1,7 @@
 //! Positions in a picture, the texts and lines drawn at them, and paths in few bytes, because a
 //! page has thousands of points.
 
+use super::colors::{Color, FAINT, GROUND, PLAIN, STRONG, dark_style};
 use crate::chart::{AxisSide, Ranges};
 use crate::text::{self, clean, columns, wrap};
 use maud::{Markup, PreEscaped, html};
@@ -10,20 +11,6 @@ use std::io::{self, Write};
 pub(super) const WIDTH: f64 = 960.0;
 /// Free space around everything.
 pub(super) const EDGE: f64 = 20.0;
-
-/// Colours for a dark background. All others are attributes of the elements, because not every
-/// program reads style sheets. The classes `f0` to `f7` and `s0` to `s7` are those of the series,
-/// by their index in `COLORS`.
-const STYLE: &str = concat!(
-    "@media (prefers-color-scheme: dark) {\n",
-    ".ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}\n",
-    ".grid{stroke:#2c323c}.frame{stroke:#7d8796}.guide{stroke:#a3adbd}.error{stroke:#e8ebf0}\n",
-    ".f0{fill:#4ea1ff}.s0{stroke:#4ea1ff}.f1{fill:#ff8f4f}.s1{stroke:#ff8f4f}",
-    ".f2{fill:#35c79a}.s2{stroke:#35c79a}.f3{fill:#d98fe0}.s3{stroke:#d98fe0}\n",
-    ".f4{fill:#e8b93b}.s4{stroke:#e8b93b}.f5{fill:#6fd3e8}.s5{stroke:#6fd3e8}",
-    ".f6{fill:#ff7d8f}.s6{stroke:#ff7d8f}.f7{fill:#b4bccb}.s7{stroke:#b4bccb}\n",
-    "}",
-);
 
 /// A whole picture. Sizes are user units, which a browser shows as CSS pixels.
 pub(super) struct Picture<'a> {
@@ -50,8 +37,8 @@ impl Picture<'_> {
             {
                 title { (allowed(self.title)) }
                 @if let Some(text) = self.description { desc { (allowed(text)) } }
-                style { (PreEscaped(STYLE)) }
-                rect.ground width=(width) height=(height) fill="#ffffff" {}
+                style { (PreEscaped(dark_style())) }
+                rect.(GROUND.class) width=(width) height=(height) fill=(GROUND.on_white) {}
                 (self.content)
             }
         };
@@ -96,10 +83,10 @@ impl Frame {
     }
 }
 
-pub(super) fn line(class: &str, stroke: &str, from: Point, to: Point) -> Markup {
+pub(super) fn line(color: Color, from: Point, to: Point) -> Markup {
     html! {
-        line class=(class) x1=(px(from.x)) y1=(px(from.y)) x2=(px(to.x)) y2=(px(to.y))
-            stroke=(stroke) {}
+        line.(color.class) x1=(px(from.x)) y1=(px(from.y)) x2=(px(to.x)) y2=(px(to.y))
+            stroke=(color.on_white) {}
     }
 }
 
@@ -123,9 +110,10 @@ pub(super) fn text(position: Point, anchor: &str, font: Font, content: &str) -> 
         Tone::Strong => Some("600"),
         Tone::Plain | Tone::Faint => None,
     };
+    let color = font.tone.color();
     html! {
-        text class=(font.tone.class()) x=(px(position.x)) y=(px(position.y)) text-anchor=(anchor)
-            font-size=(font.size) font-weight=[weight] fill=(font.tone.color())
+        text.(color.class) x=(px(position.x)) y=(px(position.y)) text-anchor=(anchor)
+            font-size=(font.size) font-weight=[weight] fill=(color.on_white)
         {
             (allowed(content))
         }
@@ -151,20 +139,11 @@ pub(super) enum Tone {
 }
 
 impl Tone {
-    fn class(self) -> &'static str {
+    pub(super) fn color(self) -> Color {
         match self {
-            Self::Strong => "strong",
-            Self::Plain => "plain",
-            Self::Faint => "faint",
-        }
-    }
-
-    /// The colour on a white ground.
-    pub(super) fn color(self) -> &'static str {
-        match self {
-            Self::Strong => "#12161c",
-            Self::Plain => "#333b47",
-            Self::Faint => "#5f6977",
+            Self::Strong => STRONG,
+            Self::Plain => PLAIN,
+            Self::Faint => FAINT,
         }
     }
 }

@@ -1,15 +1,11 @@
 //! Marks of series: lines, dots, bars and error bars. Series differ in colour, and in shape or
 //! dashes.
 
+use super::colors::{ERROR_BAR, SERIES, fill_class, stroke_class};
 use super::frame::{Frame, Pen, Point, px};
 use crate::chart::{Chart, Series, SeriesMark};
 use maud::{Markup, html};
 
-/// Colours that colour-blind readers can distinguish, after Okabe and Ito and darkened for white
-/// paper.
-pub(crate) const COLORS: [&str; 8] = [
-    "#0a64c8", "#d1490c", "#00835f", "#a63fb0", "#9a6a00", "#0b7f99", "#c2185b", "#4a5260",
-];
 /// Dashes distinguish lines where colours do not, as in print.
 const DASHES: [Option<&str>; 6] = [
     None,
@@ -61,11 +57,11 @@ struct SeriesStyle {
 
 impl SeriesStyle {
     fn new(index: usize) -> Self {
-        let color_index = index % COLORS.len();
+        let color_index = index % SERIES.len();
         Self {
-            fill_class: format!("f{color_index}"),
-            line_class: format!("s{color_index}"),
-            color: COLORS[color_index],
+            fill_class: fill_class(color_index),
+            line_class: stroke_class(color_index),
+            color: SERIES[color_index],
             shape: index % SHAPES,
         }
     }
@@ -300,7 +296,8 @@ fn error_bars_path(series: &Series, frame: &Frame) -> Markup {
     let path = pen.path();
     html! {
         @if !path.is_empty() {
-            path.error d=(path) fill="none" stroke="#12161c" stroke-width="1.4" {}
+            path.(ERROR_BAR.class) d=(path) fill="none" stroke=(ERROR_BAR.on_white)
+                stroke-width="1.4" {}
         }
     }
 }

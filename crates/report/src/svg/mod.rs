@@ -1,19 +1,22 @@
 //! Charts as a self-contained SVG file: no script, font or style sheet. White, and dark in viewers
 //! that support `prefers-color-scheme`.
 
+mod colors;
 mod frame;
 mod marks;
 mod ratios;
 
 use crate::chart::{self, AxisSide, Chart, Guide, Ranges, Scale, SeriesMark};
 use crate::format::OutputFile;
+use colors::{FRAME, GRID, GUIDE, PLAIN};
+pub(crate) use colors::{GUIDE_ON_WHITE, SERIES as SERIES_COLORS};
 use diskproof_model::record::Record;
 use frame::{
     Drawn, EDGE, Font, Frame, Pen, Picture, Tone, WIDTH, allowed, line, shortened, text,
     text_block, text_width,
 };
 pub(crate) use frame::{Point, px};
-pub(crate) use marks::{COLORS, dashes, dot};
+pub(crate) use marks::{dashes, dot};
 use marks::{legend_mark, series_marks};
 use maud::{Markup, html};
 pub(crate) use ratios::write_comparison;
@@ -169,8 +172,8 @@ fn plot(chart: &Chart, frame: &Frame) -> Markup {
         @for index in order { (series_marks(chart, index, frame)) }
         (guide_lines(chart, frame))
         (guide_labels(chart, frame))
-        rect.frame x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
-            height=(frame.bottom - frame.top) fill="none" stroke="#8a93a1" {}
+        rect.(FRAME.class) x=(frame.left) y=(frame.top) width=(frame.right - frame.left)
+            height=(frame.bottom - frame.top) fill="none" stroke=(FRAME.on_white) {}
     }
 }
 
@@ -181,7 +184,7 @@ fn grid_markup(frame: &Frame) -> Markup {
     let below = Point::new(0.0, frame.bottom + 17.0);
     let right = Point::new(frame.right + 8.0, 4.0);
     html! {
-        path.grid d=(grid_path(&columns, frame)) stroke="#e4e7ec" {}
+        path.(GRID.class) d=(grid_path(&columns, frame)) stroke=(GRID.on_white) {}
         (label_group("end", left, &labels_at_side(AxisSide::Left, frame)))
         (label_group("middle", below, &labels_below(&columns, frame)))
         @if let Some(range) = &frame.ranges.y_right {
@@ -190,7 +193,7 @@ fn grid_markup(frame: &Frame) -> Markup {
                 @for tick in &range.ticks {
                     @let y = frame.y(AxisSide::Right, *tick);
                     @let inside = Point::new(frame.right - 5.0, y);
-                    (line("frame", "#8a93a1", inside, Point::new(frame.right, y)))
+                    (line(FRAME, inside, Point::new(frame.right, y)))
                 }
             }
         }
@@ -263,9 +266,10 @@ fn labels_below(columns: &[f64], frame: &Frame) -> Vec<AxisLabel> {
 /// Draws the labels of an axis. Their attributes are written once, on the group.
 fn label_group(anchor: &str, origin: Point, labels: &[AxisLabel]) -> Markup {
     let shift = format!("translate({} {})", px(origin.x), px(origin.y));
+    let color = LABEL.tone.color();
     html! {
-        g.plain transform=(shift) text-anchor=(anchor) font-size=(LABEL.size)
-            fill=(LABEL.tone.color())
+        g.(color.class) transform=(shift) text-anchor=(anchor) font-size=(LABEL.size)
+            fill=(color.on_white)
         {
             @for label in labels {
                 text x=[label.x.map(px)] y=[label.y.map(px)] { (allowed(&label.text)) }
@@ -294,7 +298,7 @@ fn axis_names(chart: &Chart, frame: &Frame) -> Markup {
     let center = px(f64::midpoint(frame.left, frame.right));
     let below = px(frame.bottom + 40.0);
     html! {
-        g.plain text-anchor="middle" font-size="13" fill=(Tone::Plain.color()) {
+        g.(PLAIN.class) text-anchor="middle" font-size="13" fill=(PLAIN.on_white) {
             text x=(center) y=(below) { (allowed(&chart.x.name())) }
             (upright_name(EDGE + 2.0, -90, frame, &chart.y.name()))
             @if let Some(right) = &chart.y_right {
@@ -329,7 +333,8 @@ fn dashed_path(pen: Pen) -> Markup {
     let path = pen.path();
     html! {
         @if !path.is_empty() {
-            path.guide d=(path) fill="none" stroke="#5a6472" stroke-dasharray="5 4" {}
+            path.(GUIDE.class) d=(path) fill="none" stroke=(GUIDE.on_white)
+                stroke-dasharray="5 4" {}
         }
     }
 }

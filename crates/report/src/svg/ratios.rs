@@ -1,6 +1,7 @@
 //! A comparison as a picture: a row for each metric, with its ratio and the interval on a
 //! logarithmic scale.
 
+use super::colors::{BETTER, EQUALITY, NEITHER, WORSE};
 use super::frame::{EDGE, Font, Picture, Point, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
     MetricDetail, figure_name, is_shown, letter, sides_text, subject_text,
@@ -108,15 +109,20 @@ fn interval_markup(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) 
     let equal_top = Point::new(equal, y - ROW / 2.0);
     let equal_bottom = Point::new(equal, y + ROW / 2.0);
     let color = match metric.verdict {
-        Verdict::Better => "#1a7f4b",
-        Verdict::Worse => "#c4314b",
-        _ => "#5f6977",
+        Verdict::Better => BETTER,
+        Verdict::Worse => WORSE,
+        Verdict::Same
+        | Verdict::FasterOnce
+        | Verdict::SlowerOnce
+        | Verdict::Undecided
+        | Verdict::NotComparable
+        | Verdict::Observed => NEITHER,
     };
     // Viewers show the title of a group when the pointer is over it.
     html! {
         g {
             title { (interval_text(ratio)) }
-            (line("grid", "#c5ccd6", equal_top, equal_bottom))
+            (line(EQUALITY, equal_top, equal_bottom))
             line x1=(px(low)) x2=(px(high))
                 y1=(px(y)) y2=(px(y))
                 stroke=(color) stroke-width="2" {}

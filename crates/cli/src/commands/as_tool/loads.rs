@@ -94,7 +94,8 @@ pub(super) fn run(
     }
 }
 
-/// Runs a load. Prints it with the kept printer, or else with the load's own, and keeps that.
+/// Runs a load. Prints it with the kept printer, or else with the load's own, and keeps that: one
+/// that was opened holds the figures of all loads which share it.
 fn run_load(
     tool: &'static DropIn,
     words: &[String],
@@ -214,4 +215,23 @@ fn finish_without_data(
     let shared_printer = SharedPrinter::new("", printer);
     print_end(shared_printer.end_without_data())?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_is_free_where_nothing_has_it() {
+        let here = tempfile::tempdir().unwrap();
+        let (free, taken) = (here.path().join("free"), here.path().join("taken"));
+        std::fs::write(&taken, "").unwrap();
+        let broken = here.path().join("broken");
+        std::os::unix::fs::symlink("nowhere", &broken).unwrap();
+        assert!(is_free(&free));
+        assert!(!is_free(&taken));
+        // What is created under the name would be elsewhere.
+        assert!(!is_free(&broken));
+        assert!(!is_free(&taken.join("below a file")));
+    }
 }

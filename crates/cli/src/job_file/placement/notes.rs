@@ -47,7 +47,7 @@ pub(super) fn note_spared_files(
     let TargetRoot::File { path, .. } = root else {
         return;
     };
-    let is_unlinked = members.iter().any(|member| member.job.unlinks);
+    let is_unlinked = members.iter().any(|member| member.job.file_set.unlinks);
     if is_unlinked && translation.is_as_fio() {
         translation.note_line(format!(
             "{} stays: fio removes the file at the end (unlink=1), and diskproof removes no file \

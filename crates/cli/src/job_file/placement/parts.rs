@@ -125,7 +125,7 @@ fn parts_in_files(
 ) -> Translated<Vec<FilePart>> {
     let job = files.job;
     if let Some(part) = kept_part(job) {
-        return Ok(vec![part; job.numjobs as usize]);
+        return Ok(vec![part; job.copies.count as usize]);
     }
     let users = members
         .iter()
@@ -144,17 +144,17 @@ fn parts_in_files(
         .or(file_bytes)
         .or(job.extent.new_file_bytes());
     let found_bytes = whole.or_else(|| first_file_bytes(files, members, earlier, root));
-    let has_own_file = files.has_file_per_copy || job.numjobs == 1;
+    let has_own_file = files.has_file_per_copy || job.copies.count == 1;
     let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
     let mut parts = Vec::new();
-    for copy in job.first_in_section..job.first_in_section + job.numjobs {
+    for copy in job.copies.first_in_section..job.copies.first_in_section + job.copies.count {
         let mut part = copy_part(job, copy, file_bytes, percent_of, root)?;
         if is_new_file {
             fit_new_file(job, copy, &mut part);
         }
         part.found_bytes = root.found_bytes().or(found_bytes);
         reach_last_block(job, &mut part);
-        if files.has_file_per_copy && job.fio_amount.is_none() {
+        if files.has_file_per_copy && job.requests.fio_amount.is_none() {
             let block = job.smallest_block();
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
@@ -179,7 +179,7 @@ fn kept_part(job: &FioJob) -> Option<FilePart> {
         file_bytes: bytes,
         begins_file: true,
         is_whole_file: true,
-        found_bytes: job.found_bytes,
+        found_bytes: job.file_set.found_bytes,
         file_start: 0,
     })
 }
@@ -301,7 +301,7 @@ fn reach_last_block(job: &FioJob, part: &mut FilePart) {
     let Some(found_bytes) = part.found_bytes else {
         return;
     };
-    if !job.is_random() && job.files == 1 {
+    if !job.is_random() && job.file_set.count == 1 {
         let behind_start = found_bytes.saturating_sub(part.start);
         let whole_blocks = job.whole_blocks(part.job_bytes).min(behind_start);
         part.length = part.length.max(whole_blocks);
@@ -399,7 +399,7 @@ fn missing_size(job: &FioJob) -> JobFileError {
 
 /// True if a job has zones that are not the gaps of its requests.
 fn has_zones(job: &FioJob) -> bool {
-    job.flags.shape.order.zone_stride.is_some() && job.gap_step_bytes.is_none()
+    job.flags.shape.order.zone_stride.is_some() && job.requests.gap_step_bytes.is_none()
 }
 
 /// The bytes in which a copy works that moves `job_bytes`. `in_file` are those behind its start in
@@ -418,8 +418,8 @@ fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u
         }
         None => job_bytes,
     };
-    if job.files > 1 {
-        length / job.files / block * block * job.files
+    if job.file_set.count > 1 {
+        length / job.file_set.count / block * block * job.file_set.count
     } else {
         length
     }

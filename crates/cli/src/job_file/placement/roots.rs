@@ -231,7 +231,7 @@ impl RootFinder<'_> {
         let root = match self.root_of_all(job, paths) {
             Ok(root) => root,
             Err(why) => {
-                let source = match &job.filename {
+                let source = match &job.file_set.filename {
                     Some(given) => &given.source,
                     None => &job.source,
                 };
@@ -242,7 +242,7 @@ impl RootFinder<'_> {
             job,
             root,
             paths,
-            has_file_per_copy: job.filename.is_none() && !is_device,
+            has_file_per_copy: job.file_set.filename.is_none() && !is_device,
         })
     }
 
@@ -272,15 +272,15 @@ impl RootFinder<'_> {
         if self.translation.overrides.is_read_only && reads {
             return Err("refusing extend of file due to read-only".to_owned());
         }
-        if job.makes_no_file && !root.grows() {
+        if job.file_set.makes_none && !root.grows() {
             return Err("file creation disallowed by allow_file_create=0".to_owned());
         }
-        if job.leaves_file_empty && job.only_creates {
+        if job.file_set.start_empty && job.file_set.only_creates {
             let why = "with create_on_open=1 fio creates no file before the job, and with \
                        create_only=1 none in it; remove one of the two";
             return Err(why.to_owned());
         }
-        if job.leaves_file_empty && job.rw().makes(OpKind::Read) {
+        if job.file_set.start_empty && job.rw().makes(OpKind::Read) {
             return Err(
                 "with create_on_open=1 fio makes the file empty, and reads behind its end fail or \
                  are short; remove the option, or let an earlier run write the file"
@@ -294,7 +294,7 @@ impl RootFinder<'_> {
     fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
         let kind = self.translation.path_kind(path);
-        if job.keeps_files {
+        if job.file_set.are_kept {
             let names = kept_names(job);
             let is_complete = self.has_files(job, directory_of(path), &names);
             return Ok(TargetRoot::KeptFiles {
@@ -380,12 +380,12 @@ impl RootFinder<'_> {
     fn is_replaced(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf, bytes: u64) -> bool {
         let is_too_small = matches!(job.extent.size, Some(Amount::Bytes(size)) if size > bytes);
         let is_only_file = paths.iter().all(|other| other == path);
-        let is_named = job.filename_format != FILENAME_FORMAT_DEFAULT;
+        let is_named = job.file_set.filename_format != FILENAME_FORMAT_DEFAULT;
         let stays = self.stays(path);
         let is_read =
             (is_named || stays) && is_only_file && !is_too_small && !self.written.contains(path);
         let is_written_again = stays && self.translation.environment.is_made_by_us(path);
-        job.filename.is_none() && !is_read && !is_written_again
+        job.file_set.filename.is_none() && !is_read && !is_written_again
     }
 
     /// The directory of this path, in which a file is created. The error says why none can be.

@@ -154,7 +154,7 @@ pub(super) fn set_sizes(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     }
     set_blocks(reader, job)?;
     for (index, kind) in FIO_DIRECTIONS.into_iter().enumerate() {
-        job.shown_sizes[index] = reader.size_range(kind)?;
+        job.shown.sizes[index] = reader.size_range(kind)?;
     }
     Ok(())
 }

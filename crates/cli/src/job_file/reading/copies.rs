@@ -32,7 +32,7 @@ pub(super) fn set_name(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
 }
 
 pub(super) fn set_description(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.description = reader.text("description").map(str::to_owned);
+    job.shown.description = reader.text("description").map(str::to_owned);
     Ok(())
 }
 
@@ -56,8 +56,8 @@ pub(super) fn check_commands(reader: &JobReader<'_>, _job: &mut FioJob) -> Trans
 
 /// `numjobs`.
 pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.numjobs = reader.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1);
-    if job.numjobs == 0 {
+    job.copies.count = reader.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1);
+    if job.copies.count == 0 {
         return Err(reader.error("numjobs", "a job has at least one copy, in fio too"));
     }
     Ok(())
@@ -65,18 +65,18 @@ pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
 
 /// `kb_base` in the output; the values of the other options are read with it, too.
 pub(super) fn set_base(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.base = reader.choice("kb_base", &BASES)?.unwrap_or_default();
+    job.shown.base = reader.choice("kb_base", &BASES)?.unwrap_or_default();
     Ok(())
 }
 
 pub(super) fn set_stonewall(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.waits = reader.flag("stonewall")?;
+    job.turn.waits = reader.flag("stonewall")?;
     Ok(())
 }
 
 /// `wait_for`.
 pub(super) fn set_awaited_job(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.waits_for = match reader.given_name("wait_for")? {
+    job.turn.waits_for = match reader.given_name("wait_for")? {
         Some(given) if given.name != "none" => Some(given),
         _ => None,
     };
@@ -87,15 +87,15 @@ pub(super) fn set_awaited_job(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 /// stonewalls.
 pub(super) fn set_exit(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let ends_later_jobs = reader.choice("exit_what", &EXITS)?.unwrap_or(false);
-    job.exits_all = reader.flag("exitall")?;
+    job.turn.exits_all = reader.flag("exitall")?;
     job.flags.shape.ends.failure_ends_group = reader.flag("exitall_on_error")?;
-    job.ends_everything = ends_later_jobs;
+    job.turn.ends_everything = ends_later_jobs;
     Ok(())
 }
 
 pub(super) fn set_reporting(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.reports_together = reader.flag("group_reporting")?;
-    job.begins_group = reader.flag("new_group")?;
+    job.shown.reports_together = reader.flag("group_reporting")?;
+    job.shown.begins_group = reader.flag("new_group")?;
     Ok(())
 }
 
@@ -108,7 +108,7 @@ pub(super) fn set_scheduling(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
         nice,
     };
     // As in fio, which binds a job to its NUMA nodes last.
-    job.splits_cpus =
+    job.copies.split_cpus =
         reader.text("cpus_allowed_policy") == Some("split") && !reader.is_set("numa_cpu_nodes");
     if scheduling != ThreadScheduling::default() {
         job.flags.shape.threads.scheduling = Some(scheduling);

@@ -46,7 +46,7 @@ pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
             if name == "-" {
                 return Err(setting.error("standard input and output are not a disk"));
             }
-            let given = job.filename.get_or_insert_with(|| GivenNames {
+            let given = job.file_set.filename.get_or_insert_with(|| GivenNames {
                 names: Vec::new(),
                 source: setting.source.clone(),
             });
@@ -92,18 +92,18 @@ enum FileOrder {
 /// Sets `nrfiles`, and for sequential requests whether they go to the files in turn. Refuses an
 /// order of the files that the parts of one file cannot have.
 pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    if job.filename.is_none() && reader.number("nrfiles", u64::MAX)? == Some(0) {
+    if job.file_set.filename.is_none() && reader.number("nrfiles", u64::MAX)? == Some(0) {
         return Err(reader.error(
             "nrfiles",
             "without files fio moves nothing; write at least 1",
         ));
     }
-    job.files = reader.file_count()?;
+    job.file_set.count = reader.file_count()?;
     if reader.has_fio_order()? && reader.is_set("filename") {
         // As in fio, the names are the files.
-        job.files = 1;
+        job.file_set.count = 1;
     }
-    let has_one_file = job.files <= 1 && job.file_count() <= 1;
+    let has_one_file = job.file_set.count <= 1 && job.file_count() <= 1;
     if has_one_file {
         return Ok(());
     }
@@ -112,15 +112,15 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     }
     // Several names in `filename` are chosen by this option too, so it is checked for both.
     let service = reader.file_service()?;
-    if job.files <= 1 {
+    if job.file_set.count <= 1 {
         return Ok(());
     }
     let Some(order) = file_order(reader, job, service) else {
         return Err(too_many_files(reader));
     };
     if order == FileOrder::InTurn {
-        job.alternates = job.may_alternate();
-        if !job.alternates {
+        job.file_set.alternate = job.may_alternate();
+        if !job.file_set.alternate {
             reader.note(IN_ORDER);
         }
     }
@@ -130,11 +130,11 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
 /// Refuses names that several files or copies of a job would have, where fio gives a file to the
 /// first copy only.
 pub(super) fn check_own_names(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    if !reader.translation.is_as_fio() || job.filename.is_some() {
+    if !reader.translation.is_as_fio() || job.file_set.filename.is_some() {
         return Ok(());
     }
     let sets_size = reader.is_set("size") || reader.is_set("filesize");
-    if sets_size && job.files < reader.bytes("nrfiles", 1)? {
+    if sets_size && job.file_set.count < reader.bytes("nrfiles", 1)? {
         return Err(reader.error(
             "filename_format",
             "the files of a copy have one name, so each is the first of them; add $filenum",
@@ -189,7 +189,7 @@ fn too_many_files(reader: &JobReader<'_>) -> JobFileError {
 }
 
 pub(super) fn set_filename_format(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.filename_format = reader.filename_format().to_owned();
+    job.file_set.filename_format = reader.filename_format().to_owned();
     Ok(())
 }
 
@@ -210,7 +210,7 @@ pub(super) fn set_directories(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
         }
     }
     if let Some(text) = given {
-        job.directories = split_names(text);
+        job.file_set.directories = split_names(text);
     }
     Ok(())
 }
@@ -227,31 +227,31 @@ fn directory_of_names<'a>(settings: &'a [Rc<Setting>], names: &Setting) -> Optio
 }
 
 pub(super) fn set_overwrite(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.overwrites = reader.flag("overwrite")?;
+    job.file_set.overwrites = reader.flag("overwrite")?;
     Ok(())
 }
 
 pub(super) fn set_unlink(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.unlinks = reader.flag("unlink")?;
+    job.file_set.unlinks = reader.flag("unlink")?;
     Ok(())
 }
 
 pub(super) fn set_create_only(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.only_creates = reader.flag("create_only")?;
+    job.file_set.only_creates = reader.flag("create_only")?;
     Ok(())
 }
 
 /// `allow_file_create` and `create_on_open`.
 pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.makes_no_file = reader.optional_flag("allow_file_create")? == Some(false);
-    job.leaves_file_empty = reader.flag("create_on_open")?;
+    job.file_set.makes_none = reader.optional_flag("allow_file_create")? == Some(false);
+    job.file_set.start_empty = reader.flag("create_on_open")?;
     Ok(())
 }
 
 /// `write_bw_log`, `write_iops_log`, `write_lat_log` and `write_hist_log`, which only `as fio`
 /// writes.
 pub(super) fn set_rate_logs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.logs_rates = reader.translation.is_as_fio();
+    job.shown.logs_rates = reader.translation.is_as_fio();
     Ok(())
 }
 
@@ -278,7 +278,7 @@ pub(super) fn set_request_log(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 /// `block_error_percentiles`.
 pub(super) fn set_block_errors(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     if reader.flag("block_error_percentiles")? {
-        let files = match &job.filename {
+        let files = match &job.file_set.filename {
             Some(given) => given.names.len() as u64,
             None => reader.bytes("nrfiles", 1)?,
         };
@@ -288,7 +288,7 @@ pub(super) fn set_block_errors(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
                 "fio counts errors of blocks only in a single file",
             ));
         }
-        job.error_block_bytes = Some(u64::from(reader.only_size(OpKind::Trim)?));
+        job.shown.error_block_bytes = Some(u64::from(reader.only_size(OpKind::Trim)?));
     }
     Ok(())
 }

@@ -285,7 +285,7 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     if given.text.contains(['-', ':']) {
         return set_drawn_file_size(reader, given, job);
     }
-    let names = match &job.filename {
+    let names = match &job.file_set.filename {
         Some(filename) => filename.names.len() as u64,
         None => 1,
     };
@@ -293,7 +293,7 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     if each_bytes == 0 {
         return Err(given.error("a file has at least one byte"));
     }
-    job.extent.file_bytes = Some(each_bytes.saturating_mul(job.files.max(names)));
+    job.extent.file_bytes = Some(each_bytes.saturating_mul(job.file_set.count.max(names)));
     Ok(())
 }
 
@@ -310,7 +310,8 @@ fn set_drawn_file_size(
         return Err(given.error("write a smaller and a larger size, such as 1m-2m"));
     }
     let is_repeated = reader.optional_flag("randrepeat")? != Some(false);
-    let has_one_file = job.files <= 1 && job.filename.is_none() && job.numjobs == 1;
+    let has_one_file =
+        job.file_set.count <= 1 && job.file_set.filename.is_none() && job.copies.count == 1;
     if !reader.translation.is_as_fio() || !has_one_file || !is_repeated {
         return Err(given.error(
             "random sizes are supported only with 'as fio', for one file of one copy, and without \
@@ -371,7 +372,7 @@ pub(super) fn set_append(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
             "the files of the job have different sizes; write a section for each",
         ));
     };
-    let shares_files = job.filename.is_some() && job.numjobs > 1;
+    let shares_files = job.file_set.filename.is_some() && job.copies.count > 1;
     let is_set_otherwise = job.extent.io_size.is_some()
         || job.extent.is_time_based
         || (found_bytes > 0 && job.extent.file_bytes.is_some());
@@ -382,7 +383,7 @@ pub(super) fn set_append(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
              time_based, and with filesize in new files only; remove one of the two",
         ));
     }
-    job.appends = true;
+    job.file_set.appends = true;
     job.extent.offset = Amount::Bytes(found_bytes);
     job.extent.increment = Amount::ZERO;
     job.extent.loops = 1;

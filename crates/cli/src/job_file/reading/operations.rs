@@ -292,7 +292,7 @@ fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()>
             zone_bytes: block as u64,
             skip_bytes: gap as u64,
         };
-        job.gap_step_bytes = Some(zones.zone_bytes.saturating_add(zones.skip_bytes));
+        job.requests.gap_step_bytes = Some(zones.zone_bytes.saturating_add(zones.skip_bytes));
         job.flags.shape.order.zone_stride = Some(zones);
     }
     Ok(())
@@ -302,7 +302,7 @@ fn set_gap(reader: &JobReader<'_>, job: &mut FioJob, gap: i64) -> Translated<()>
 pub(super) fn set_zones(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     if let Some(zones) = reader.zones(job.rw())? {
         job.flags.shape.order.zone_stride = Some(zones);
-        job.gap_step_bytes = None;
+        job.requests.gap_step_bytes = None;
     }
     Ok(())
 }
@@ -404,10 +404,11 @@ fn filled_zones(text: &str) -> Option<String> {
 /// `norandommap`: fio keeps a map of visited blocks only with uniform random offsets. The map
 /// never fills where offsets have another alignment.
 pub(super) fn set_map(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.is_mapped = job.is_uniform() && !reader.flag("norandommap")?;
+    job.requests.is_mapped = job.is_uniform() && !reader.flag("norandommap")?;
     let shape = &mut job.flags.shape;
-    shape.order.each_block_once =
-        job.is_mapped && shape.order.align_bytes.is_none() && shape.order.in_order.is_empty();
+    shape.order.each_block_once = job.requests.is_mapped
+        && shape.order.align_bytes.is_none()
+        && shape.order.in_order.is_empty();
     Ok(())
 }
 

@@ -504,7 +504,7 @@ pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
             place_bytes = place_bytes.min(u64::from(sizes.least_bytes));
         }
     }
-    job.fio_amount = Some(RequestAmount {
+    job.requests.fio_amount = Some(RequestAmount {
         largest_bytes,
         place_bytes,
         has_queue: reader.text("ioengine").is_some_and(has_queue),

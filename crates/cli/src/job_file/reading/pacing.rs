@@ -145,7 +145,7 @@ pub(super) fn set_rate(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
              longer after larger ones",
         );
         if !rw.is_mix() && rates.arrivals == Arrivals::Even {
-            job.byte_rate = Some(rates.bytes_per_second(rw.first(), &job.flags)?);
+            job.requests.byte_rate = Some(rates.bytes_per_second(rw.first(), &job.flags)?);
         }
     }
     let rate = if rw.is_mix() {

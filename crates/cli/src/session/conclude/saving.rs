@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 const SAVE_THREAD: &str = "diskproof-save";
 /// The interval at which a save is polled.
 const SAVE_POLL: Duration = Duration::from_millis(50);
-/// After Ctrl-C the program ends within two seconds: saving usually takes milliseconds.
-const SAVE_AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
 /// Earlier runs of the same plan; none from a history that does not answer, which saving reports.
 pub(super) fn runs_before(
@@ -78,7 +76,7 @@ impl SaveWait {
 
     fn is_over_after_interrupt(&self) -> bool {
         match self.interrupted.get() {
-            Some(since) => since.elapsed() >= SAVE_AFTER_INTERRUPT,
+            Some(since) => since.elapsed() >= interrupt::WAIT_AFTER_SIGNAL,
             None => false,
         }
     }
@@ -231,4 +229,22 @@ fn save_timed_out(output: &Output, wait: &SaveWait) -> anyhow::Error {
         "-o {name}: the record was not saved: {reason}; {} may be left behind",
         temporary_path(output.path()).display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn save_that_is_done_counts_and_one_that_hangs_ends_with_the_limit() {
+        let wait = SaveWait::new(Duration::ZERO);
+        let (answer, answered) = channel::<()>();
+        let hanging = Deferred::start_or_run(SAVE_THREAD, move || answered.recv().is_ok());
+        assert_eq!(wait.wait(&hanging), None);
+        let patient = SaveWait::new(Duration::MAX);
+        answer.send(()).unwrap();
+        assert_eq!(patient.wait(&hanging), Some(true));
+        assert_eq!(patient.interrupted_by(), None);
+    }
 }

@@ -200,6 +200,7 @@ mod tests {
     #[test]
     fn tools_report_figures_of_a_cache_that_they_would_have_bypassed() {
         assert!(spoils_figures(&finding("not-direct", Severity::Warning)));
+        assert!(spoils_figures(&finding("missed-schedule", Severity::Note)));
         assert!(!spoils_figures(&finding("disturbed", Severity::Warning)));
         assert!(spoils_figures(&finding("hung", Severity::Failure)));
         assert!(!spoils_figures(&finding("io-errors", Severity::Failure)));
