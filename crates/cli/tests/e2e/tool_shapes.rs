@@ -29,8 +29,8 @@ fn shape(line: &str) -> String {
     if SAME_FIGURES.iter().any(|text| line.contains(text)) {
         return line.to_owned();
     }
-    // What ioping notes at a request depends on its time. That several threads of sysbench differ by
-    // an unknown figure (nan) is documented.
+    // What ioping notes at a request depends on its time. That several threads of sysbench differ
+    // by an unknown figure (nan) is documented.
     let line = line
         .replace(" (fast)", "")
         .replace(" (slow)", "")

@@ -232,8 +232,8 @@ impl FioWalk {
         self.started_bytes[kind] as f64 / self.order.kinds[kind].bytes_per_second as f64
     }
 
-    /// Draws the kind of operation of the next request. As in fio, a mix that changes its kind makes
-    /// as many requests of it as its share of the others so far.
+    /// Draws the kind of operation of the next request. As in fio, a mix that changes its kind
+    /// makes as many requests of it as its share of the others so far.
     fn draw_kind(&mut self) -> usize {
         if self.order.kinds.len() < 2 || self.started[self.mix_kind] < self.mix_until {
             return self.mix_kind;
