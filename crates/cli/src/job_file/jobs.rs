@@ -168,6 +168,12 @@ pub(crate) struct JobOutput {
     pub error_block_bytes: Option<u64>,
 }
 
+/// The numbers of a job's copies in the order in which fio starts and shows them: behind the first
+/// one it counts down from the last.
+pub(crate) fn copy_numbers(copies: u64) -> impl Iterator<Item = u64> {
+    (0..copies.min(1)).chain((1..copies).rev())
+}
+
 impl FioJob {
     /// The job that fio makes of a section without options.
     pub(crate) fn from_section(section: &Section) -> Self {

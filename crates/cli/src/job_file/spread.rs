@@ -4,7 +4,7 @@
 //! beyond its end, and no other does. Opens nothing.
 
 use super::environment::PathKind;
-use super::jobs::{FioJob, GivenNames};
+use super::jobs::{FioJob, GivenNames, copy_numbers};
 use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
@@ -590,7 +590,7 @@ fn divide_by_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> 
         return vec![job.clone()];
     }
     let mut copies = Vec::new();
-    for copy in 0..job.copies.count {
+    for copy in copy_numbers(job.copies.count) {
         let mut part = job.clone();
         part.copies.count = 1;
         part.file_set.directories = directory_of_copy(job, copy).into_iter().cloned().collect();

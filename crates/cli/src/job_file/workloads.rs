@@ -2,7 +2,7 @@
 
 use super::amounts::work_bytes;
 use super::groups::job_groups;
-use super::jobs::{Cache, FioJob};
+use super::jobs::{Cache, FioJob, copy_numbers};
 use super::logged_files::logged_files;
 use super::placement::{FilePart, JobPlacement, Placements};
 use super::request_order::{CopyNumbers, OrderedCopy};
@@ -480,6 +480,22 @@ fn on_all_targets(by_target: Vec<Vec<GroupMember<'_>>>) -> Vec<GroupMember<'_>> 
     workloads
 }
 
+/// A copy of a job.
+#[derive(Clone, Copy)]
+struct JobCopy {
+    /// Its place among those that start and are shown, from 0.
+    place: u64,
+    /// Its number, on which its place in the file and the name of its own file depend, from 0.
+    number: u64,
+}
+
+impl JobCopy {
+    const FIRST: Self = Self {
+        place: 0,
+        number: 0,
+    };
+}
+
 /// A job with its place and its use of the page cache, which decide about its workloads.
 struct PlacedJob<'a, 'p> {
     job: &'a FioJob,
@@ -507,7 +523,7 @@ impl<'a> PlacedJob<'a, '_> {
         let may_unite = self.closeness == Closeness::Disk || has_one_figure || parts.len() == 1;
         if may_unite && let Some(part) = self.united_part() {
             let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
-            self.set_order(&mut flags, 0, part)?;
+            self.set_order(&mut flags, JobCopy::FIRST, part)?;
             let copies: Vec<(u64, FilePart)> = (0..).zip(parts.iter().copied()).collect();
             let files = logged_files(self.job, &copies, &flags, translation)?;
             return Ok(vec![self.member(None, flags, files)]);
@@ -520,14 +536,27 @@ impl<'a> PlacedJob<'a, '_> {
             );
         }
         let mut members = Vec::new();
-        for (copy, part) in parts.iter().enumerate() {
-            let copy = copy as u64;
-            let mut flags = self.flags(1, *part, *part)?;
-            self.set_order(&mut flags, copy, *part)?;
-            let files = logged_files(self.job, &[(copy, *part)], &flags, translation)?;
-            members.push(self.member(Some(copy), flags, files));
+        for copy in self.copies() {
+            let part = parts[copy.number as usize];
+            let mut flags = self.flags(1, part, part)?;
+            self.set_order(&mut flags, copy, part)?;
+            let files = logged_files(self.job, &[(copy.number, part)], &flags, translation)?;
+            members.push(self.member(Some(copy.place), flags, files));
         }
         Ok(members)
+    }
+
+    /// The copies of the job in the order in which they start and are shown.
+    fn copies(&self) -> Vec<JobCopy> {
+        let copies = self.job.copies.count;
+        let numbers: Vec<u64> = match self.closeness {
+            Closeness::Fio => copy_numbers(copies).collect(),
+            Closeness::Disk => (0..copies).collect(),
+        };
+        (0..)
+            .zip(numbers)
+            .map(|(place, number)| JobCopy { place, number })
+            .collect()
     }
 
     /// Notes differences in the blocks that a pass visits.
@@ -656,11 +685,16 @@ impl<'a> PlacedJob<'a, '_> {
     }
 
     /// Sets the order of fio for a copy of the job, and ends it where fio does.
-    fn set_order(&self, flags: &mut WorkloadFlags, copy: u64, part: FilePart) -> Translated<()> {
+    fn set_order(
+        &self,
+        flags: &mut WorkloadFlags,
+        copy: JobCopy,
+        part: FilePart,
+    ) -> Translated<()> {
         let job = self.job;
         let numbers = CopyNumbers {
-            among_all: job.copies.first + copy,
-            in_section: job.copies.first_in_section + copy,
+            among_all: job.copies.first + copy.place,
+            in_section: job.copies.first_in_section + copy.number,
             run_seed: self.run_seed,
         };
         let is_device = self.placement.is_device;
@@ -668,34 +702,34 @@ impl<'a> PlacedJob<'a, '_> {
             flags.shape.order.fio = None;
             return Ok(());
         };
-        let copy = ordered.map_err(|fault| {
+        let ordered = ordered.map_err(|fault| {
             job.error(format!(
                 "the order of its requests, which is fio's, has {fault}; use a smaller size, \
                  offset or nrfiles, or a larger bs"
             ))
         })?;
-        let end = copy.span_end.min(self.total_bytes);
+        let end = ordered.span_end.min(self.total_bytes);
         flags.span = None;
-        if copy.span_start != 0 || end != self.total_bytes {
+        if ordered.span_start != 0 || end != self.total_bytes {
             flags.span = Some(SpanBounds {
-                start: Position::Bytes(copy.span_start),
+                start: Position::Bytes(ordered.span_start),
                 end: Position::Bytes(end),
             });
         }
-        if !copy.moves_something {
+        if !ordered.moves_something {
             return Err(job.error_without_options(
                 "fio moves nothing in this job: its part of each file has no block; use a larger \
                  size, fewer files, or a smaller bs",
             ));
         }
         if let Some(byte_rate) = job.requests.byte_rate.filter(|rate| *rate > 0.0) {
-            let mean_bytes = copy.mean_bytes(job, byte_rate, self.run_seed, &self.mean_bytes);
+            let mean_bytes = ordered.mean_bytes(job, byte_rate, self.run_seed, &self.mean_bytes);
             flags.rate = Some(parsed(job, &(byte_rate / mean_bytes).to_string())?);
         }
-        if let Some(amount) = copy.amount {
+        if let Some(amount) = ordered.amount {
             set_amount(flags, &amount, job);
         }
-        flags.shape.order.fio = Some(Box::new(copy.order));
+        flags.shape.order.fio = Some(Box::new(ordered.order));
         Ok(())
     }
 

@@ -157,7 +157,7 @@ fn verified_blocks_of_zeros_are_good() {
 }
 
 /// One line for each way in which requests follow each other.
-const ORDERS: [&str; 18] = [
+const ORDERS: [&str; 20] = [
     "--rw=write --size=1m --bsrange=4k-16k --loops=3",
     "--rw=randrw --size=1m --bs=4k,64k --ioengine=libaio --iodepth=4 --direct=1",
     "--rw=rw --size=256k --fsync=4 --loops=2",
@@ -177,6 +177,9 @@ const ORDERS: [&str; 18] = [
     "--rw=randwrite --bs=128k --size=3m --filename=a:b:c --offset=1m --numjobs=3 \
      --offset_increment=1m",
     "--rw=read --size=1m --filename=a:b --numjobs=2 --offset_increment=64k --loops=2",
+    // The copies behind the first one count down from the last.
+    "--rw=read --filesize=4m --numjobs=4 --offset_increment=1m --filename=a",
+    "--rw=randwrite --filesize=2m --numjobs=3 --offset_increment=512k --bs=4k,8k",
 ];
 
 #[test]

@@ -60,6 +60,7 @@ mod sustain;
 mod sweep;
 mod targets;
 mod together;
+mod tool_shapes;
 mod trims;
 mod watch;
 mod watch_hostile;

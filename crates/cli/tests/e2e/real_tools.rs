@@ -14,7 +14,11 @@ fn text(path: &Path) -> &str {
 }
 
 /// A command line in this directory, whose output is read.
-fn ran<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>, here: &Path) -> Ran {
+pub(crate) fn ran<S: AsRef<OsStr>>(
+    program: &str,
+    words: impl IntoIterator<Item = S>,
+    here: &Path,
+) -> Ran {
     Command::new(program)
         .args(words)
         .current_dir(here)
@@ -26,7 +30,7 @@ fn ran<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>, here:
 }
 
 /// The same command line by diskproof, and by the real tool.
-fn both(line: &str, here: &Path) -> (Ran, Ran) {
+pub(crate) fn both(line: &str, here: &Path) -> (Ran, Ran) {
     let words = argv(line);
     let ours = ran(&program_path(), ["as"].iter().chain(&words), here);
     (ours, ran(words[0], &words[1..], here))
@@ -159,6 +163,10 @@ fn json_of_fio_has_the_keys_options_and_disks_of_the_real_one() {
         "--name=a --rw=read --lat_percentiles=1 --disable_clat=1",
         "--name=a --rw=randread --numjobs=3 --group_reporting --ioengine=libaio --iodepth=4",
         "--name=a --rw=randwrite --verify=crc32c",
+        // The copies behind the first one count down from the last.
+        "--name=a --rw=read --filesize=64k --filename=x --numjobs=4 --offset_increment=16k",
+        "--name=a --rw=randrw --rate_iops=2000 --bssplit=4k/50:8k/50",
+        "--name=a --rw=rw --rate=40m,20m --number_ios=8 --thinktime=100us",
         "jobs.fio",
     ] {
         for format in ["json", "json+"] {

@@ -65,6 +65,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
         },
         align_bytes: 4096,
         random_percent: 100,
+        bytes_per_second: 0,
     };
     FioOrder {
         draws: FioDraws {

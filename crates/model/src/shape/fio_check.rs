@@ -144,6 +144,7 @@ mod tests {
                 },
                 align_bytes: 4096,
                 random_percent: 100,
+                bytes_per_second: 0,
             }],
             read_percent: 0,
             unit_bytes: 4096,

@@ -86,6 +86,10 @@ pub struct FioKind {
     pub align_bytes: u64,
     /// The percentage of its offsets that are random, in a random job.
     pub random_percent: u8,
+    /// The bytes of it per second, where each kind of a mix has a rate; else 0. The kind that is
+    /// due first is next.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub bytes_per_second: u64,
 }
 
 /// The sizes of a kind of operation.

@@ -430,7 +430,33 @@ pub(super) fn set_ops(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()
     }
     job.flags.shape.ends.ops_after_warmup = reader.time("ramp_time")? > 0;
     if !job.extent.is_time_based {
-        job.extent.ops = Some(ops.saturating_mul(job.extent.loops));
+        let of_lap = match reader.backlog(job)? {
+            Some(backlog) => writes_until(ops, backlog),
+            None => ops,
+        };
+        job.extent.ops = Some(of_lap.saturating_mul(job.extent.loops));
     }
     Ok(())
+}
+
+impl JobReader<'_> {
+    /// The writes after which fio reads as many back, in a job that does so while it writes; `None`
+    /// for another job.
+    fn backlog(&self, job: &FioJob) -> Translated<Option<u64>> {
+        let backlog = self.bytes("verify_backlog", 0)?;
+        let is_whole_batch = self.bytes("verify_backlog_batch", backlog)? == backlog;
+        let is_read_back = self.translation.is_as_fio() && job.reads_back() && !job.rw().is_mix();
+        if is_read_back && is_whole_batch && backlog > 0 {
+            Ok(Some(backlog))
+        } else {
+            Ok(None)
+        }
+    }
+}
+
+/// The writes of a job that ends after so many requests, where the blocks of each `backlog` writes
+/// are read back before the next one: as in fio, those reads count.
+fn writes_until(ops: u64, backlog: u64) -> u64 {
+    let turn = backlog.saturating_mul(2);
+    ops / turn * backlog + (ops % turn).min(backlog)
 }

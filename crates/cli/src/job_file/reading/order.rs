@@ -3,7 +3,7 @@
 //! the setters of those ask [`JobReader::has_fio_order`] first.
 
 use super::files::service_named;
-use super::operations::number_part;
+use super::operations::{number_part, numbers_of_list};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::environment::PathKind;
@@ -52,6 +52,7 @@ impl JobReader<'_> {
         let has_threads =
             matches!(engine, EngineKind::Sync | EngineKind::Mmap) && self.depth(engine)? > 1;
         let is_paced_mix = rw.is_mix() && (self.is_set("rate") || self.is_set("rate_iops"));
+        let has_order_of_paces = !is_paced_mix || self.has_even_rates_of_all_kinds(rw)?;
         let has_known_places = self.has_uniform_places() || self.has_order_of_law()?;
         let is_default_generator =
             matches!(self.text("random_generator"), None | Some("tausworthe"));
@@ -63,7 +64,7 @@ impl JobReader<'_> {
             && self.translation.overrides.targets.is_empty()
             && moves_once
             && !has_threads
-            && !is_paced_mix
+            && has_order_of_paces
             && has_known_places
             && is_default_generator
             && !self.searches_depth()?
@@ -146,7 +147,8 @@ impl JobReader<'_> {
 
     /// True if reads and writes have different sizes.
     fn has_list_of_sizes(&self) -> bool {
-        self.text("bs").is_some_and(|sizes| sizes.contains(','))
+        self.text("bs")
+            .is_some_and(|sizes| numbers_of_list(sizes).count() > 1)
     }
 
     /// Refuses sizes and places that fio draws beyond the end of a file, where its order is
@@ -228,7 +230,11 @@ impl JobReader<'_> {
             .all(|kind| kind.align_bytes == u64::from(kind.sizes.least_bytes));
         let law = if is_random { self.place_law()? } else { None };
         let is_mapped = is_random && is_aligned && law.is_none() && !self.flag("norandommap")?;
-        let kinds = made_kinds(all, rw, job.rw());
+        let mut kinds = made_kinds(all, rw, job.rw());
+        if let [kind] = &mut kinds[..] {
+            // Nothing else may be due before it.
+            kind.bytes_per_second = 0;
+        }
         let mut run = None;
         if is_random && setting.step > 0 {
             run = Some(RandomRun {
@@ -283,11 +289,13 @@ impl JobReader<'_> {
             Some(given) => given.size(number_part(given.text, kind))?.min(100) as u8,
             None => 100,
         };
+        let bytes_per_second = self.paced_bytes_of(kind, sizes.least_bytes)?;
         Ok(FioKind {
             does: kind,
             sizes,
             align_bytes,
             random_percent,
+            bytes_per_second,
         })
     }
 

@@ -8,6 +8,7 @@ use crate::job_file::translation::Translated;
 use crate::workload::{Rate, ReadShare, WorkloadFlags};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
+use diskproof_model::rw::Rw;
 use diskproof_model::shape::{Arrivals, FloorUnit, FlowShare, KindRate, ThinkCount, ThinkTime};
 
 /// A rate may differ from that of the job by this part of it, because shares of reads are whole
@@ -123,6 +124,33 @@ impl<'a> JobReader<'a> {
             arrivals,
         }))
     }
+
+    /// True if a mix of reads and writes has a rate with even starts for each of the two, or for
+    /// none.
+    pub(super) fn has_even_rates_of_all_kinds(&self, rw: Rw) -> Translated<bool> {
+        let Some(rates) = self.given_rates()? else {
+            return Ok(true);
+        };
+        let has_reads = rates.rate(OpKind::Read)? > 0;
+        let has_writes = rates.rate(OpKind::Write)? > 0;
+        Ok(rates.arrivals == Arrivals::Even && has_reads == has_writes && !rw.makes(OpKind::Trim))
+    }
+
+    /// The bytes per second of a kind of operation whose smallest size this is: as in fio,
+    /// `rate_iops` counts its operations as if they had that size. 0 without a rate, and where the
+    /// starts are not even.
+    pub(super) fn paced_bytes_of(&self, kind: OpKind, smallest: u32) -> Translated<u64> {
+        let Some(rates) = self.given_rates()? else {
+            return Ok(0);
+        };
+        match (rates.arrivals, rates.unit) {
+            (Arrivals::Poisson, _) => Ok(0),
+            (Arrivals::Even, FloorUnit::Bytes) => rates.rate(kind),
+            (Arrivals::Even, FloorUnit::Ops) => {
+                Ok(rates.rate(kind)?.saturating_mul(u64::from(smallest)))
+            }
+        }
+    }
 }
 
 /// `rate` and `rate_iops`: the operations per second of one copy. As in fio, each direction has
@@ -183,8 +211,15 @@ fn set_mixed_rates(
             ));
         };
         job.flags.rwmixread = Some(share);
-        // Each direction has a schedule of its own; the two have a common multiple.
-        job.flags.shape.order.even_mix = reader.text("rate_process") != Some("poisson");
+        if reader.has_fio_order()? {
+            // The order says which direction is next, and so the mean size of the requests.
+            let read_bytes = rates.bytes_per_second(OpKind::Read, &job.flags)?;
+            let write_bytes = rates.bytes_per_second(OpKind::Write, &job.flags)?;
+            job.requests.byte_rate = Some(read_bytes + write_bytes);
+        } else {
+            // Each direction has a schedule of its own; the two have a common multiple.
+            job.flags.shape.order.even_mix = rates.arrivals == Arrivals::Even;
+        }
     }
     Ok(reads + writes)
 }

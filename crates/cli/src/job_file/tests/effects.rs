@@ -103,10 +103,53 @@ fn amounts_and_rates_are_those_of_fio() {
     let read = translated(text, AS_FIO).unwrap();
     // Each copy may use the rest of the disk, and ends after its quarter.
     let quarter = 2 * GIB;
-    for (part, workload) in (0..).zip(&read.plan.workloads) {
+    // fio counts the copies down behind the first one.
+    for (part, workload) in [0, 3, 2, 1].into_iter().zip(&read.plan.workloads) {
         let (start, _) = span(&workload.flags).unwrap_or_default();
         let bytes = workload.flags.bytes.map(|bytes| bytes.0);
         assert_eq!((start, bytes), (part * quarter, Some(quarter)));
+    }
+}
+
+/// fio 3.33 moved 300 reads and 300 writes of the first job in 3 s, 220 and 300 of the second one.
+#[test]
+fn mix_with_rates_has_the_sizes_and_the_order_of_fio() {
+    for (options, rates, per_second) in [
+        ("bssplit=8k/50:12k/50", [819_200, 819_200], 200.0..=200.0),
+        ("bssplit=4k/50:8k/50,4k", [409_600, 409_600], 160.0..=180.0),
+        (
+            "bs=4k,8k\nrate_iops=300,100",
+            [1_228_800, 819_200],
+            400.0..=400.0,
+        ),
+    ] {
+        let text = format!(
+            "[a]\nfilename=/data/a\nsize=4m\nrw=randrw\nrate_iops=100\nruntime=3\ntime_based\n\
+             {options}\n"
+        );
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        let flags = &plan.workloads[0].flags;
+        let rate = flags.rate.unwrap().0;
+        assert!(per_second.contains(&rate), "{options}: {rate}");
+        let order = flags.shape.order.fio.as_ref().unwrap();
+        let paces: Vec<u64> = order
+            .kinds
+            .iter()
+            .map(|kind| kind.bytes_per_second)
+            .collect();
+        assert_eq!(paces, rates, "{options}");
+        assert!(!flags.shape.order.even_mix);
+    }
+    // Random starts, and a rate of one direction, are no order.
+    for options in ["rate_process=poisson", "rate_iops=100,"] {
+        let text = format!(
+            "[a]\nfilename=/data/a\nsize=4m\nrw=randrw\nrate_iops=100\nruntime=3\n{options}\n"
+        );
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        assert!(
+            plan.workloads[0].flags.shape.order.fio.is_none(),
+            "{options}"
+        );
     }
 }
 

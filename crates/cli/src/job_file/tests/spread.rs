@@ -108,7 +108,7 @@ fn new_files_become_one_and_directories_share_the_copies() {
     assert_eq!(read.plan.targets, paths(&places));
     let files = read.plan.scratch_files.iter();
     let names: Vec<&str> = files.filter_map(|file| file.name()).collect();
-    assert_eq!(names, ["a.0.0", "a.1.0", "a.2.0", "a.3.0"]);
+    assert_eq!(names, ["a.0.0", "a.3.0", "a.2.0", "a.1.0"]);
     assert_eq!(read.plan.workloads.len(), 1);
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(1)));
     assert_eq!(read.jobs.jobs[0].workloads.len(), 4);
@@ -274,7 +274,7 @@ fn copies_at_percentages_of_several_new_files_move_the_bytes_of_fio() {
         .map(|one| span(&one.flags).unwrap())
         .collect();
     let starts: Vec<u64> = spans.iter().map(|one| one.0 / 4096).collect();
-    assert_eq!(starts, [0, 9, 18], "{spans:?}");
+    assert_eq!(starts, [0, 18, 9], "{spans:?}");
     // fio 3.33: 85 blocks of each file.
     for workload in &plan.workloads {
         assert_eq!(workload.flags.bytes.unwrap().0, 255 * 4096);
@@ -318,10 +318,10 @@ fn copies_that_begin_behind_each_other_share_several_files() {
     assert_eq!(kept(text), [(names_of(&["a", "b"]), end)]);
     let plan = as_fio(text).unwrap().plan;
     assert_eq!(plan.scratch_files[0].bytes, 2 * (end - (64 << 10)));
-    for (copy, workload) in plan.workloads.iter().enumerate() {
+    for (copy, workload) in [0, 2, 1].into_iter().zip(&plan.workloads) {
         let files = workload.flags.shape.order.fio.as_ref().unwrap().files;
         assert_eq!(files.part_start, 64 << 10);
-        assert_eq!(files.first_start, (64 + 128 * copy as u64) << 10);
+        assert_eq!(files.first_start, (64 + 128 * copy) << 10);
         assert_eq!(files.part_bytes, end - (64 << 10));
     }
 }

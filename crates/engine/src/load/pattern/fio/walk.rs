@@ -43,6 +43,8 @@ pub(super) struct FioWalk {
     places: Vec<FilePlaces>,
     /// Requests that have started, by kind of operation.
     started: Vec<u64>,
+    /// The bytes of those, in all laps.
+    started_bytes: Vec<u64>,
     /// The kind of operation of a mix, and up to how many requests it stays that.
     mix_kind: usize,
     mix_until: u64,
@@ -69,6 +71,7 @@ impl FioWalk {
             choice,
             places: vec![FilePlaces::new(&order); order.files.count as usize],
             started: vec![0; order.kinds.len()],
+            started_bytes: vec![0; order.kinds.len()],
             mix_kind: 0,
             mix_until: 0,
             has_synced: false,
@@ -195,6 +198,7 @@ impl FioWalk {
         }
         places.note(kind, offset, len);
         self.started[kind] += 1;
+        self.started_bytes[kind] += u64::from(len);
         self.has_synced = false;
         self.zone_bytes += u64::from(len);
         self.lap_bytes += u64::from(len);
@@ -205,9 +209,32 @@ impl FioWalk {
         })
     }
 
-    /// The kind of operation of the next request. As in fio, a mix that changes its kind makes as
-    /// many requests of it as its share of the others so far.
+    /// The kind of operation of the next request: the one that is drawn, unless the other one has a
+    /// rate by which it is due before.
     fn choose_kind(&mut self) -> usize {
+        let drawn = self.draw_kind();
+        let [first, second] = &self.order.kinds[..] else {
+            return drawn;
+        };
+        if first.bytes_per_second == 0 || second.bytes_per_second == 0 {
+            return drawn;
+        }
+        let other = 1 - drawn;
+        if self.due_seconds(other) < self.due_seconds(drawn) {
+            self.mix_kind = other;
+        }
+        self.mix_kind
+    }
+
+    /// When the next request of a kind with a rate is due: as in fio, after the time that the bytes
+    /// of the earlier ones take.
+    fn due_seconds(&self, kind: usize) -> f64 {
+        self.started_bytes[kind] as f64 / self.order.kinds[kind].bytes_per_second as f64
+    }
+
+    /// Draws the kind of operation of the next request. As in fio, a mix that changes its kind
+    /// makes as many requests of it as its share of the others so far.
+    fn draw_kind(&mut self) -> usize {
         if self.order.kinds.len() < 2 || self.started[self.mix_kind] < self.mix_until {
             return self.mix_kind;
         }
@@ -255,4 +282,56 @@ fn offset_in(extent: Extent, files: FioFiles, file: usize, offset: u64, len: u32
         return None;
     }
     extent.start.checked_add(from_start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::loads::order_of_two_files;
+
+    /// The kinds of the first requests of a mix whose reads and writes have these rates.
+    fn kinds_of(reads_per_second: u64, writes_per_second: u64) -> Vec<OpKind> {
+        let mut order = order_of_two_files();
+        order.syncs.clear();
+        order.kinds[0].bytes_per_second = reads_per_second * 4096;
+        order.kinds[1].bytes_per_second = writes_per_second * 4096;
+        let mut walk = FioWalk::new(order, ANYWHERE, 1);
+        let mut kinds = Vec::new();
+        while kinds.len() < 400 {
+            match walk.next() {
+                FioAction::Request(step) => kinds.push(step.kind),
+                FioAction::Sync(_) => {}
+                FioAction::EndLap => walk.begin_next_lap(),
+            }
+        }
+        kinds
+    }
+
+    #[test]
+    fn kinds_of_a_mix_with_rates_are_due_in_turn() {
+        for (reads, writes) in [(100, 100), (300, 100), (100, 700)] {
+            let kinds = kinds_of(reads, writes);
+            for (index, _) in kinds.iter().enumerate() {
+                let made = kinds[..=index]
+                    .iter()
+                    .filter(|kind| **kind == OpKind::Read)
+                    .count() as f64;
+                let due = (index + 1) as f64 * reads as f64 / (reads + writes) as f64;
+                assert!(
+                    (made - due).abs() <= 1.0,
+                    "{reads}:{writes}, request {index}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_of_a_mix_without_rates_are_drawn() {
+        for (reads, writes) in [(0, 0), (100, 0)] {
+            let drawn = kinds_of(reads, writes);
+            let reads = drawn.iter().filter(|kind| **kind == OpKind::Read).count();
+            assert!((100..300).contains(&reads), "{reads}");
+            assert_eq!(drawn, kinds_of(0, 0));
+        }
+    }
 }
