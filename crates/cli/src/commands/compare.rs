@@ -426,7 +426,8 @@ mod tests {
             repeated(&[one.clone(), two]),
             Err(Failure::Usage(_))
         ));
-        assert_eq!(repeated(&[one.clone()]).ok().unwrap().targets, [one]);
+        let on_one = repeated(std::slice::from_ref(&one)).ok().unwrap();
+        assert_eq!(on_one.targets, [one]);
     }
 
     #[test]
