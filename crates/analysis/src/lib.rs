@@ -32,6 +32,7 @@ mod limiter;
 mod load;
 mod mechanics;
 mod moved;
+mod pause;
 mod ping;
 mod rays;
 mod results;

@@ -134,10 +134,19 @@ impl<'a> CellOps<'a> {
 fn fill_cell(cell: &mut SweepCell, row: &Row) {
     let ops = CellOps::from_row(row);
     if ops.count == 0 {
-        cell.why = Some(match row.errors_total() {
-            0 => "no request completed in the time of this cell".to_owned(),
-            errors => format!("{errors} requests failed and none completed"),
-        });
+        match (row.data.hang, row.errors_total()) {
+            (Some(_), _) => {
+                cell.state = CellState::Failed;
+                cell.why = Some("the disk stopped answering".to_owned());
+            }
+            (None, 0) => {
+                cell.why = Some("no request completed in the time of this cell".to_owned());
+            }
+            (None, errors) => {
+                cell.state = CellState::Failed;
+                cell.why = Some(format!("{errors} requests failed and none completed"));
+            }
+        }
         return;
     }
     if row.data.limited_depth().is_some() {
@@ -428,6 +437,7 @@ pub fn span_block_bytes(sweep: &SweepPlan) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::measurement::Hang;
 
     /// The limit of a disk that does this many operations of each size (in KiB) per second.
     fn limit(rates: &[(u32, f64)]) -> Option<(u32, u32, Option<u32>)> {
@@ -512,6 +522,45 @@ mod tests {
         assert_eq!(state(17.9), CellState::Impossible);
         assert_eq!(state(21.0), CellState::Impossible);
         assert_eq!(state(28.5), CellState::Measured);
+    }
+
+    /// A cell that the disk cannot read, or in which it stopped answering, is not one that nobody
+    /// measured: the cost model says nothing of it.
+    #[test]
+    fn cell_whose_requests_all_failed_or_hung_is_not_predicted() {
+        let model = CostModel {
+            base_ns: 1000.0,
+            request_ns: 1000.0,
+            bytes_per_second: 1e9,
+            model_error: 0.1,
+            cells_fitted: 9,
+        };
+        let state = |errors: u64, hangs: bool| {
+            let mut record = fixture::record();
+            let mut row = fixture::measured(&mut record, "random-read-d32").clone();
+            for op in row.data.ops.values_mut() {
+                op.count = 0;
+                if errors > 0 {
+                    op.errors.insert("EIO".to_owned(), errors);
+                }
+            }
+            if hangs {
+                row.data.hang = Some(Hang {
+                    since_ns: 0,
+                    lasted_ns: 1,
+                    requests: 32,
+                    late: true,
+                });
+            }
+            let mut cells = [empty_cell(PAGE_BYTES, 32)];
+            fill_cell(&mut cells[0], &row);
+            predict_cells(&mut cells, &model);
+            assert!(cells[0].why.is_some());
+            (cells[0].state, cells[0].iops.is_some())
+        };
+        assert_eq!(state(10, false), (CellState::Failed, false));
+        assert_eq!(state(0, true), (CellState::Failed, false));
+        assert_eq!(state(0, false), (CellState::Predicted, true));
     }
 
     /// 20,000/s or 256 MiB/s, whichever is less: 8 KiB still reach 20,000/s.

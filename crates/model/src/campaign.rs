@@ -75,6 +75,18 @@ pub struct DroppedSlice {
     pub warmup_ns: u64,
     /// Reads and writes over time.
     pub moved: TimeSeries,
+    /// The longest pause of the disk in it; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<SlicePause>,
+}
+
+/// A time in a slice, or over its end, in which no request completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SlicePause {
+    /// Its length in nanoseconds.
+    pub length_ns: u64,
+    /// Requests that waited.
+    pub requests: u64,
 }
 
 impl DroppedSlice {

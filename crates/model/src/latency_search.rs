@@ -1,5 +1,6 @@
 //! The result of the search for the greatest depth at which most requests meet a latency limit.
 
+use crate::finding::Cause;
 use crate::measurement::{Measurement, OpKind};
 use crate::shape::LatencyTarget;
 use crate::window::LateRequests;
@@ -14,12 +15,17 @@ pub struct LatencySearch {
     /// The greatest depth at which they did; `null` where they did at none.
     pub depth: Option<u32>,
     /// True if the depth is known to be the greatest: the next greater depth was measured and the
-    /// requests missed the latency there, or no greater depth was allowed.
+    /// requests missed the latency there, or no greater depth was allowed. False where the disk
+    /// stopped answering.
     pub is_settled: bool,
     /// The greatest depth that was allowed.
     pub depth_max: u32,
     /// The depths that were measured, ascending.
     pub trials: Vec<DepthTrial>,
+    /// What answered instead of the disk, or why nothing shows that the disk did, as a finding on
+    /// the trials that decide says; absent where the answer is the disk's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objection: Option<Cause>,
 }
 
 /// The requests of all kinds together, from those of each kind; a write that is synced counts with
@@ -39,11 +45,13 @@ pub fn timed_requests(requests_of: impl Fn(OpKind) -> Option<LateRequests>) -> L
 
 impl LatencySearch {
     /// Judges the measurements of these depths, which ascend. `measurements` may have any order,
-    /// and may lack depths that were not reached.
+    /// and may lack depths that were not reached. A depth at which nothing completed is no trial,
+    /// and a disk that stopped answering settles nothing.
     pub fn judge(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
         let mut trials: Vec<DepthTrial> = measurements
             .iter()
             .map(|measurement| DepthTrial::judge(&target, measurement))
+            .filter(|trial| trial.requests > 0)
             .collect();
         trials.sort_by_key(|trial| trial.depth);
         let depth = trials
@@ -55,13 +63,22 @@ impl LatencySearch {
             Some(next) => trials.iter().any(|trial| trial.depth == *next),
             None => true,
         };
+        let has_hung = measurements
+            .iter()
+            .any(|measurement| measurement.hang.is_some());
         Self {
             target,
             depth,
-            is_settled,
+            is_settled: is_settled && !has_hung,
             depth_max: depths.last().copied().unwrap_or_default(),
             trials,
+            objection: None,
         }
+    }
+
+    /// True if the greatest depth is known, or that there is none, and the disk decided it.
+    pub fn is_decided(&self) -> bool {
+        self.is_settled && self.objection.is_none()
     }
 
     /// The trial at the depth that was found.

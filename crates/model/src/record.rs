@@ -361,4 +361,7 @@ pub struct Stalled {
     pub around: String,
     /// The time for which they had not answered when the wait timed out, in nanoseconds.
     pub lasted_ns: u64,
+    /// Index of the only target that did not answer; absent where it may be any of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
 }

@@ -275,6 +275,8 @@ pub enum CellState {
     Predicted,
     /// The target cannot do it; `why` says the reason.
     Impossible,
+    /// It was measured, and no request completed: all failed, or had no answer; `why` says which.
+    Failed,
     /// There are none: it was not measured, and no model predicts it.
     Unknown,
 }

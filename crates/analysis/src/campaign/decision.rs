@@ -5,7 +5,8 @@
 //! The cells of a time series are called *series cells* here.
 
 use crate::limiter::requests_of;
-use diskproof_model::campaign::{CampaignDecision, DroppedSlice};
+use crate::pause::pause_of_slice;
+use diskproof_model::campaign::{CampaignDecision, DroppedSlice, SlicePause};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{Plan, Workload};
@@ -127,6 +128,9 @@ pub struct MeasuredCell {
     pub span_bytes: u64,
     /// The trial of the offered rate; `None` unless the purpose of the cell is a trial.
     pub trial: Option<RateTrial>,
+    /// The longest pause of the disk in it: a disk that paused did so also where no row has the
+    /// cell in the end.
+    pub pause: Option<SlicePause>,
 }
 
 /// Bytes of reads and writes of a cell, from its start on. Of a measurement that says nothing of
@@ -156,6 +160,7 @@ impl MeasuredCell {
             moved: requests_of(measurement).thinned(1, MOVED_CELLS_MAX),
             asked_bytes: asked_bytes(measurement),
             span_bytes: measurement.span_bytes,
+            pause: pause_of_slice(measurement),
         }
     }
 
@@ -172,6 +177,7 @@ impl MeasuredCell {
             start_ns: self.slice.start_ns,
             warmup_ns: self.cell.workload.warmup_ns,
             moved: self.moved.clone(),
+            pause: self.pause,
         }
     }
 

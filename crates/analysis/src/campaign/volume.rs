@@ -126,6 +126,7 @@ impl Volumes {
                 slot: None,
             },
             trial: None,
+            pause: None,
             moved,
             asked_bytes: whole * u64::from(cell.workload.block_bytes),
             span_bytes: 0,

@@ -157,6 +157,7 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
         start_ns: burst.start_ns,
         warmup_ns: 0,
         moved: requests_of(&burst),
+        pause: None,
     };
     let data = RunData {
         dropped: vec![dropped],

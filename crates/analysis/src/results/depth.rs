@@ -6,8 +6,8 @@ use crate::words::uncapitalised;
 use diskproof_model::data::RunData;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::plan::Decide;
-use diskproof_model::proof::FigureSource;
-use diskproof_model::record::Record;
+use diskproof_model::proof::{FigureSource, Objection};
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_latency, format_percent};
 
@@ -24,6 +24,39 @@ pub(super) fn depth_result(record: &Record, data: &RunData) -> Option<LatencySea
         .map(|workload| workload.depth)
         .collect();
     Some(LatencySearch::judge(target, &depths, &data.measurements))
+}
+
+/// Adds to the search what a finding says against its answer. `record` must have its findings.
+pub(super) fn add_objection(record: &mut Record) {
+    let cause = match record.latency_search() {
+        Some(search) => objection_to_search(record, search).map(|objection| objection.cause),
+        None => return,
+    };
+    for result in &mut record.results {
+        if let TaskResult::Depth(search) = result {
+            search.objection = cause;
+        }
+    }
+}
+
+/// The objection to the rows that decide a search: that of the depth that was found, and that of
+/// the first one that missed the latency; all rows, where nothing completed at any depth.
+fn objection_to_search<'r>(record: &'r Record, search: &LatencySearch) -> Option<Objection<'r>> {
+    let deciding: Vec<&str> = search
+        .found()
+        .into_iter()
+        .chain(search.first_miss())
+        .map(|trial| trial.workload.as_str())
+        .collect();
+    for (index, row) in record.measurements.iter().enumerate() {
+        let name = row.data.workload.name.as_str();
+        if (search.trials.is_empty() || deciding.contains(&name))
+            && let Some(objection) = record.objection(FigureSource::Measurement(index))
+        {
+            return Some(objection);
+        }
+    }
+    None
 }
 
 /// The first depth that missed the promise, and the share of its requests that took longer, as
@@ -60,6 +93,20 @@ fn promise_text(search: &LatencySearch) -> String {
 pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<String> {
     let promise = promise_text(search);
     let first_miss = FirstMiss::of_search(search);
+    if let Some(objection) = objection_to_search(record, search) {
+        let why = uncapitalised(&objection.text());
+        return Some(format!("undecided which depth keeps {promise}: {why}"));
+    }
+    if let Some(row) = record
+        .measurements
+        .iter()
+        .find(|row| row.data.hang.is_some())
+    {
+        let depth = row.data.workload.depth;
+        return Some(format!(
+            "undecided which depth keeps {promise}: at depth {depth}, the disk stopped answering"
+        ));
+    }
     let Some(found) = search.found() else {
         let FirstMiss { depth, late } = first_miss?;
         return Some(if search.is_settled {
@@ -75,11 +122,6 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
         .measurements
         .iter()
         .position(|row| row.data.workload.name == found.workload);
-    let objection = measured.and_then(|index| record.objection(FigureSource::Measurement(index)));
-    if let Some(objection) = objection {
-        let why = uncapitalised(&objection.text());
-        return Some(format!("undecided which depth keeps {promise}: {why}"));
-    }
     let rate = match measured {
         Some(index) => rate_text(&record.measurements[index]),
         None => String::new(),
@@ -134,8 +176,11 @@ fn rate_text(row: &Row) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use diskproof_model::finding::Severity;
+    use diskproof_model::finding::{Cause, Severity};
     use diskproof_model::latency_search::DepthTrial;
+    use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::plan::{Task, Workloads};
+    use diskproof_model::results::{ResultAnswer, ResultOfTask};
     use diskproof_model::shape::LatencyTarget;
 
     const TARGET: LatencyTarget = LatencyTarget {
@@ -200,6 +245,7 @@ mod tests {
             depth: Some(1),
             is_settled: true,
             depth_max: 1,
+            objection: None,
             trials: vec![DepthTrial {
                 workload: record.measurements[0].data.workload.name.clone(),
                 depth: 1,
@@ -218,5 +264,90 @@ mod tests {
             &text,
             &["undecided which depth keeps 99 %", "(served-from-cache)"],
         );
+    }
+
+    /// The record of a search at depth 1 and 2, of which 1 keeps the latency, with a change.
+    fn searched(change: impl Fn(&mut [Measurement])) -> Record {
+        let mut run = fixture::run();
+        let mut measurements = Vec::new();
+        let mut workloads = Vec::new();
+        for (depth, late) in [(1, 0), (2, 500)] {
+            let mut measurement = run.measurements[0].clone();
+            measurement.workload.depth = depth;
+            measurement.workload.name = format!("a-d{depth}");
+            measurement.workload.shape.latency_target = Some(TARGET);
+            for op in measurement.ops.values_mut() {
+                op.latency.clear();
+                op.latency.record_many(500_000, 1000 - late);
+                op.latency.record_many(2_000_000, late);
+            }
+            workloads.push(measurement.workload.clone());
+            measurements.push(measurement);
+        }
+        change(&mut measurements);
+        run.measurements = measurements;
+        run.facts.plan.tasks = vec![Task::Workloads(Workloads {
+            decide: Decide::Depth,
+            ..Workloads::as_planned(workloads)
+        })];
+        fixture::judge(run)
+    }
+
+    /// Requests that fail at the depths that decide, or at every depth, decide nothing; and neither
+    /// does a disk that stopped answering.
+    #[test]
+    fn search_on_a_disk_that_fails_or_hangs_is_undecided() {
+        fn fail(measured: &mut Measurement) {
+            for op in measured.ops.values_mut() {
+                op.errors.insert("EIO".to_owned(), 100);
+            }
+        }
+        fn fail_all(measured: &mut Measurement) {
+            fail(measured);
+            for op in measured.ops.values_mut() {
+                op.latency.clear();
+                op.count = 0;
+            }
+        }
+        let answer = |record: &Record| record.latency_search().unwrap().answer();
+        let decided = searched(|_| {});
+        assert_eq!(answer(&decided), ResultAnswer::Given);
+        let found_fails = searched(|measured| fail(&mut measured[0]));
+        let miss_fails = searched(|measured| fail(&mut measured[1]));
+        let all_fail = searched(|measured| measured.iter_mut().for_each(fail_all));
+        for record in [&found_fails, &miss_fails, &all_fail] {
+            let search = record.latency_search().unwrap();
+            assert_eq!(answer(record), ResultAnswer::Undecided);
+            assert_eq!(search.objection, Some(Cause::Failed));
+            states(&depth_clause(record, search).unwrap(), &["(io-errors)"]);
+        }
+        assert_eq!(all_fail.latency_search().unwrap().depth, None);
+        let hung = searched(|measured| {
+            measured[1].ops.clear();
+            measured[1].hang = Some(Hang {
+                since_ns: 1,
+                lasted_ns: 1,
+                requests: 2,
+                late: true,
+            });
+        });
+        let search = hung.latency_search().unwrap();
+        assert_eq!(answer(&hung), ResultAnswer::Undecided);
+        let text = depth_clause(&hung, search).unwrap();
+        states(&text, &["undecided", "at depth 2"]);
+    }
+
+    /// The search ended before it measured the next greater depth, or a smaller one.
+    #[test]
+    fn search_that_ended_early_is_undecided() {
+        for kept in [0, 1] {
+            let mut record = searched(|_| {});
+            let measured = vec![record.measurements[kept].data.clone()];
+            let depths = [1, 2];
+            let search = LatencySearch::judge(TARGET, &depths, &measured);
+            record.results = vec![TaskResult::Depth(search)];
+            let search = record.latency_search().unwrap();
+            assert_eq!(search.answer(), ResultAnswer::Undecided, "{kept}");
+        }
     }
 }

@@ -68,6 +68,7 @@ pub(crate) fn add_summaries(record: &mut Record, data: &RunData) {
 
 /// Adds the results that also rest on findings: a cause, or the reason why nothing is promised.
 pub(crate) fn add_answers(record: &mut Record, data: &RunData) {
+    depth::add_objection(record);
     if let Some(sustain) = sustain_record(record, &data.counted) {
         record.results.push(TaskResult::Sustain(Box::new(sustain)));
     }

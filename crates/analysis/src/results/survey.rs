@@ -40,14 +40,62 @@ pub(super) fn survey_clauses(surface: &SurfaceRecord) -> Vec<String> {
     }
     if let Some(scan) = &surface.data.scan {
         let blocks = counted(scan.blocks, "block");
-        clauses.push(match (scan.unreadable_bytes, scan.slow_blocks) {
-            (0, 0) => format!("the scan read {blocks} without an error"),
-            (0, slow) => format!("{slow} of {blocks} read slowly"),
-            (bytes, slow) => format!(
+        let read = (
+            scan.unreadable_bytes,
+            scan.failed_blocks(),
+            scan.slow_blocks,
+        );
+        clauses.push(match read {
+            (0, 0, 0) => format!("the scan read {blocks} without an error"),
+            (0, 0, slow) => format!("{slow} of {blocks} read slowly"),
+            // A second try read their parts, or the scan ended before it.
+            (0, failed, slow) => {
+                format!("{failed} of {blocks} failed at the first try, and {slow} read slowly")
+            }
+            (bytes, _, slow) => format!(
                 "{} could not be read, and {slow} of {blocks} read slowly",
                 format_bytes(bytes),
             ),
         });
     }
     clauses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::states;
+    use crate::fixture::surveyed::rotating;
+    use diskproof_model::surface::{Scan, ScanCell};
+
+    /// The parts of a block that failed were read at the second try.
+    #[test]
+    fn scan_with_an_error_that_did_not_come_back_is_not_without_an_error() {
+        let mut run = rotating(|_| {}).run(1);
+        let cell = |errors| ScanCell {
+            offset_bytes: 0,
+            blocks: 128,
+            latency_mean_ns: 1000,
+            latency_max_ns: 1000,
+            errors,
+        };
+        run.surface.scan = Some(Scan {
+            block_bytes: 1 << 20,
+            from_bytes: 0,
+            to_bytes: 256 << 20,
+            finished: true,
+            blocks: 256,
+            latency_p50_ns: Some(1000),
+            slow_from_ns: 100_000,
+            slow_blocks: 0,
+            slow: Vec::new(),
+            unreadable_bytes: 0,
+            unreadable: Vec::new(),
+            map: vec![cell(0), cell(1)],
+        });
+        let record = crate::fixture::surveyed::judge(run);
+        let clauses = survey_clauses(record.surface().unwrap()).join(", ");
+        states(&clauses, &["1 of 256 blocks failed"]);
+        assert!(!clauses.contains("without an error"), "{clauses}");
+    }
 }

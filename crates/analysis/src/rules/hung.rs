@@ -79,10 +79,13 @@ fn hung_workload(record: &Record, measured: Measured<'_>) -> Option<Statement> {
 fn hung_between_requests(record: &Record) -> Option<Statement> {
     let stalled = record.stalled.as_ref()?;
     let lasted_ns = stalled.lasted_ns as f64;
+    let silent = match stalled.target {
+        Some(target) => target_path(record, target).to_owned(),
+        None => record.plan.targets.join(", "),
+    };
     Some(Statement {
         clause: format!(
-            "{} did not answer for {} around {}, between its requests, and timed out",
-            record.plan.targets.join(", "),
+            "{silent} did not answer for {} around {}, between its requests, and timed out",
             format_duration(stalled.lasted_ns),
             stalled.around
         ),
@@ -233,6 +236,7 @@ pub(super) mod tests {
             run.facts.stalled = Some(Stalled {
                 around: "random-read-d32".to_owned(),
                 lasted_ns: 45 * SECOND,
+                target: None,
             });
         });
         let finding = check(&record).unwrap();

@@ -1,12 +1,11 @@
-//! `stalled`: for a while no request completed, and then the disk continued. A short pause among
-//! slow requests is only their latency. A pause that the limiter of a control group makes between
-//! its slices is not the disk's.
+//! `stalled`: for a while no request completed, and then the disk continued. A pause that the
+//! limiter of a control group makes between its slices is not the disk's.
 
 use super::disturbed::is_disturbed;
-use super::rate_limited::{GroupStatement, limit_of_workload};
+use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
-use crate::{estimate, slices};
-use diskproof_model::series::TimeSeries;
+use crate::pause::{LENGTH_NS_MIN, PauseStart, longest_pause};
+use diskproof_model::campaign::DroppedSlice;
 
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
@@ -24,24 +23,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Shorter pauses are within what a disk's own housekeeping and a busy host do. Chosen, not
-/// measured.
-const LENGTH_NS_MIN: u64 = 500_000_000;
-
 /// From this length on sessions notice, and timeouts come near. Chosen, not measured.
 const LENGTH_NS_WARNING: u64 = 1_000_000_000;
-
-/// A pause is at least this many times the median latency: where requests take 400 ms each, half a
-/// second without a completion is no exception. Chosen, not measured.
-const LATENCIES_MIN: f64 = 10.0;
-
-/// Nothing completes for the time of this many requests of a paced row before a pause is seen in
-/// it: random starts leave gaps of a few.
-const SILENT_REQUESTS_MIN: f64 = 5.0;
-
-/// Of a paced row that completed requests until the end so many have to wait over it: a single one
-/// may be a slow request.
-const WAITING_MIN: u64 = 2;
 
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
 /// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
@@ -50,16 +33,6 @@ const QUEUE_TIMES_MAX: f64 = 2.0;
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
 const PAUSES_NAMED_MAX: usize = 3;
-
-/// The beginning of a pause.
-enum PauseStart {
-    /// While the target was made ready for the workload, or for a slice of it.
-    BeforeRequests,
-    /// So many nanoseconds after the start of the workload or survey.
-    After(u64),
-    /// Over the end of a slice: its requests ended after the measured time.
-    OverTheEnd,
-}
 
 /// A pause without a completion.
 struct Pause {
@@ -79,6 +52,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     for measured in real_rows(record) {
         pauses.extend(workload_pause(record, measured));
     }
+    pauses.extend(dropped_pauses(record));
     pauses.extend(survey_pause(record));
     pauses.sort_by_key(|pause| std::cmp::Reverse(pause.length_ns));
     let limit = pauses.iter_mut().find_map(|pause| pause.limit.take());
@@ -120,6 +94,7 @@ fn describe_pause(pause: &Pause) -> String {
         }
         PauseStart::After(start_ns) => format!("{} after its start", format_duration(start_ns)),
         PauseStart::OverTheEnd => "over the end of a slice".to_owned(),
+        PauseStart::InDroppedSlice => "in a slice that no row has".to_owned(),
     };
     format!(
         "for {length} in {}, {start}, while {} waited",
@@ -131,13 +106,6 @@ fn describe_pause(pause: &Pause) -> String {
 /// The longest pause of a workload.
 fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     let row = measured.row;
-    // The page cache makes writers wait until it has written enough; that is how it works. Where
-    // each write is synced it holds no more than that one.
-    let may_be_written_back =
-        row.data.cache.used != CachePolicy::Direct && !row.data.workload.commits();
-    if may_be_written_back || row.data.hang.is_some() {
-        return None;
-    }
     // A commit also waits for what other programs have left to be written.
     if row.data.cache.used != CachePolicy::Direct && is_disturbed(record, measured) {
         return None;
@@ -148,13 +116,8 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     {
         return None;
     }
-    let ops = row.headline_ops();
-    let measured_pause = longer(pause_in_series(row, &ops), pause_over_the_end(row, &ops));
-    let seen = longer(measured_pause, pause_before(row))?;
+    let seen = longest_pause(&row.data)?;
     let length_ns = seen.length_ns;
-    if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
-        return None;
-    }
     let mut limit = None;
     if let Some(reached) = limit_of_workload(record, measured) {
         if length_ns as f64 <= QUEUE_TIMES_MAX * reached.queue_ns {
@@ -165,266 +128,48 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     let longest_ns = seen.longest_ns as f64;
     Some(Pause {
         place: workload_name(record, row),
-        requests: waiting_requests(row, &ops, length_ns),
         start: seen.start,
         length_ns,
+        requests: seen.requests,
         evidence: measured.evidence(&seen.path, longest_ns, LENGTH_NS_MIN as f64, "ns"),
         limit,
     })
 }
 
-/// A time without a completion in one row of the record.
-struct SeenPause {
-    start: PauseStart,
-    length_ns: u64,
-    /// The longest latency that proves it, and its place in the row.
-    longest_ns: u64,
-    path: String,
-}
-
-/// The longest stretch of empty cells; `None` where no request waited for as long as a pause lasts,
-/// or where a pause of the load explains it.
-fn pause_in_series(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
-    let slowest = slowest_cell(ops)?;
-    let series = headline_series(row)?;
-    let gap = longest_gap(&series)?;
-    if let Some(think) = row.data.workload.shape.starts.think
-        && gap.length_ns <= think.pause_ns + 2 * series.interval_ns
-    {
-        return None;
-    }
-    // The cells around the gap may hold completions: no request waited for longer than the slowest.
-    let length_ns = slowest
-        .latency_ns
-        .min(gap.length_ns + 2 * series.interval_ns);
-    if length_ns < LENGTH_NS_MIN {
-        return None;
-    }
-    Some(SeenPause {
-        start: PauseStart::After(gap.end_ns.saturating_sub(length_ns)),
-        length_ns,
-        longest_ns: slowest.latency_ns,
-        path: format!("data/ops/{}/series", slowest.kind.as_str()),
-    })
-}
-
-/// The silence of the target before the requests of the workload. The first requests, the trials of
-/// engines and the writing back before it are no part of any measured time.
-fn pause_before(row: &Row) -> Option<SeenPause> {
-    let silence_ns = row.data.silence_before_ns;
-    if silence_ns < LENGTH_NS_MIN {
-        return None;
-    }
-    Some(SeenPause {
-        start: PauseStart::BeforeRequests,
-        length_ns: silence_ns,
-        longest_ns: silence_ns,
-        path: "data/silence_before_ns".to_owned(),
-    })
-}
-
-/// Operations of one kind that took longer than any in the cells of a row.
-struct LateOps {
-    kind: OpKind,
-    latency_ns: u64,
-    count: u64,
-}
-
-/// A pause over the end of a slice, or of the workload. The requests in flight end after the
-/// measured time, so no cell has them, but the distribution does. As many of them as the queue has
-/// places prove the pause: one slow request, while the others complete, is only a latency. In a
-/// paced row, whose queue is hardly ever full, fewer do where none of the others completed.
-fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
-    let late = late_ops(ops)?;
-    let longest = late.first()?;
-    let mut waiting = match row.data.workload.rate {
-        Some(rate) => waiting_of_paced(row, ops, rate, longest.latency_ns)?,
-        None => wanted_depth(row) as u64,
-    };
-    for ops in &late {
-        waiting = waiting.saturating_sub(ops.count);
-        if waiting == 0 {
-            return Some(SeenPause {
-                start: PauseStart::OverTheEnd,
-                length_ns: ops.latency_ns,
-                longest_ns: longest.latency_ns,
-                path: format!("data/ops/{}/latency", longest.kind.as_str()),
-            });
-        }
-    }
-    None
-}
-
-/// The operations that took longer than any in the cells, the longest first; `None` without cells.
-fn late_ops(ops: &[(OpKind, OpRow<'_>)]) -> Option<Vec<LateOps>> {
-    let longest_in_cells_ns = slowest_cell(ops)?.latency_ns;
-    let mut late: Vec<LateOps> = Vec::new();
-    for (kind, op) in ops {
-        for bucket in op.data.latency.buckets() {
-            if bucket.low_ns > longest_in_cells_ns {
-                late.push(LateOps {
-                    kind: *kind,
-                    latency_ns: bucket.low_ns,
-                    count: bucket.count,
-                });
-            }
-        }
-    }
-    late.sort_by_key(|ops| std::cmp::Reverse(ops.latency_ns));
-    Some(late)
-}
-
-/// The requests of a paced row that have to wait in a pause over an end whose longest took this
-/// long; `None` where the others went on, so that there is none.
-fn waiting_of_paced(
-    row: &Row,
-    ops: &[(OpKind, OpRow<'_>)],
-    rate: f64,
-    longest_ns: u64,
-) -> Option<u64> {
-    let mut slow = 0;
-    let mut over_the_end = 0;
-    for (_, op) in ops {
-        slow += longer_than(*op, longest_ns / 2);
-        over_the_end += op.data.latency.count().saturating_sub(op.data.count);
-    }
-    // The queue is full, or nothing completed before the end though more were sent, or all that
-    // were sent before it waited.
-    if slow >= wanted_depth(row) as u64 || ends_in_silence(row, rate) {
-        Some(1)
-    } else if over_the_end >= WAITING_MIN && slow >= over_the_end {
-        Some(over_the_end)
-    } else {
-        None
-    }
-}
-
-/// Returns `true` if in the last cells of a slice nothing completed for the time of several
-/// requests at this rate.
-fn ends_in_silence(row: &Row, rate: f64) -> bool {
-    // Those of a page are too long to be empty.
-    let headline_ops = row.headline_ops();
-    let finest = headline_ops.iter().map(|(_, op)| &op.data.series);
-    let Some(series) = estimate::summed(finest) else {
-        return false;
-    };
-    let silence_ns = SILENT_REQUESTS_MIN * 1e9 / rate;
-    let mut ends_ns = slices::ends_ns(&row.data.slices);
-    if ends_ns.is_empty() {
-        ends_ns.push(row.data.wall_ns);
-    }
-    ends_ns.into_iter().any(|end_ns| {
-        // The cell in which a slice ends may hold the start of the next.
-        let cells = end_ns.saturating_sub(series.start_ns) / series.interval_ns;
-        let silent = series
-            .cells
-            .iter()
-            .take(cells as usize)
-            .rev()
-            .take_while(|cell| cell.ops == 0 && cell.errors == 0)
-            .count() as u64;
-        silent > 0 && (silent * series.interval_ns) as f64 >= silence_ns
-    })
-}
-
-/// The longer pause of two.
-fn longer(one: Option<SeenPause>, other: Option<SeenPause>) -> Option<SeenPause> {
-    one.into_iter()
-        .chain(other)
-        .max_by_key(|pause| pause.length_ns)
-}
-
-/// The longest latency of a row.
-struct SlowestCell {
-    kind: OpKind,
-    latency_ns: u64,
-}
-
-/// The cell with the longest latency over all kinds of operation; `None` without any cell.
-fn slowest_cell(ops: &[(OpKind, OpRow<'_>)]) -> Option<SlowestCell> {
-    let mut slowest: Option<SlowestCell> = None;
-    for (kind, op) in ops {
-        for cell in &op.data.series.cells {
-            let latency_ns = cell.latency_max_ns;
-            match &slowest {
-                Some(slowest) if slowest.latency_ns > latency_ns => {}
-                _ => {
-                    slowest = Some(SlowestCell {
-                        kind: *kind,
-                        latency_ns,
-                    });
-                }
-            }
-        }
-    }
-    slowest
-}
-
-/// The number of requests that waited during a pause of this length.
-fn waiting_requests(row: &Row, ops: &[(OpKind, OpRow<'_>)], length_ns: u64) -> u64 {
-    let depth = wanted_depth(row) as u64;
-    let slow: u64 = ops
-        .iter()
-        .map(|(_, op)| longer_than(*op, length_ns / 2))
-        .sum();
-    // The histogram covers the steady part only, which the pause may precede; and several pauses of
-    // one length would add up.
-    match slow {
-        0 => depth,
-        slow => slow.min(depth),
-    }
-}
-
-/// A stretch of cells in which nothing completed.
-struct Gap {
-    length_ns: u64,
-    /// Where the cell after it ends.
-    end_ns: u64,
-}
-
-fn longest_gap(series: &TimeSeries) -> Option<Gap> {
-    let mut longest: Option<Gap> = None;
-    let mut longest_ns = 0;
-    let mut from = 0;
-    for (index, cell) in series.cells.iter().enumerate() {
-        if cell.ops == 0 && cell.errors == 0 {
+/// The pauses of a campaign's slices that are in no row, the longest of each workload.
+fn dropped_pauses(record: &Record) -> Vec<Pause> {
+    let mut pauses: Vec<Pause> = Vec::new();
+    for (index, slice) in record.dropped.iter().enumerate() {
+        let Some(pause) = slice.pause else {
             continue;
-        }
-        let length_ns = (index - from) as u64 * series.interval_ns;
-        if length_ns > longest_ns {
-            longest_ns = length_ns;
-            let end_ns = series.start_ns + (index as u64 + 1) * series.interval_ns;
-            longest = Some(Gap { length_ns, end_ns });
-        }
-        from = index + 1;
-    }
-    longest
-}
-
-/// Median latency of the slowest kind of operation, in nanoseconds; its mean where too few
-/// operations give a median.
-fn usual_latency_ns(ops: &[(OpKind, OpRow<'_>)]) -> f64 {
-    let mut usual_ns: f64 = 0.0;
-    for (_, op) in ops {
-        let latency = &op.figures.latency;
-        let median_ns = match latency.p50 {
-            Some(ns) => ns as f64,
-            None => latency.mean,
         };
-        usual_ns = usual_ns.max(median_ns);
-    }
-    usual_ns
-}
-
-/// The number of operations that took at least so long.
-fn longer_than(op: OpRow<'_>, least_ns: u64) -> u64 {
-    let mut sum = 0;
-    for bucket in op.data.latency.buckets() {
-        if bucket.low_ns >= least_ns {
-            sum += bucket.count;
+        let length_ns = pause.length_ns as f64;
+        let path = format!("/dropped/{index}/pause/length_ns");
+        let dropped = Pause {
+            place: place_of_slice(record, slice),
+            start: PauseStart::InDroppedSlice,
+            length_ns: pause.length_ns,
+            requests: pause.requests,
+            evidence: evidence_at(path, length_ns, LENGTH_NS_MIN as f64, "ns"),
+            limit: first_group_limit(record, slice.target),
+        };
+        match pauses.iter_mut().find(|other| other.place == dropped.place) {
+            Some(known) if known.length_ns >= dropped.length_ns => {}
+            Some(known) => *known = dropped,
+            None => pauses.push(dropped),
         }
     }
-    sum
+    pauses
+}
+
+/// The workload of a slice, with its target where the run has several.
+fn place_of_slice(record: &Record, slice: &DroppedSlice) -> String {
+    match record.targets.get(slice.target) {
+        Some(target) if record.targets.len() > 1 => {
+            format!("{} on {}", slice.workload, target.path)
+        }
+        Some(_) | None => slice.workload.clone(),
+    }
 }
 
 /// The longest pause of the survey.
@@ -450,8 +195,9 @@ mod tests {
     use crate::fixture::surveyed::{self, codes};
     use crate::fixture::{self, states};
     use crate::rules::hung::tests::{hang, reads};
+    use diskproof_model::campaign::SlicePause;
     use diskproof_model::measurement::{Hang, Measurement};
-    use diskproof_model::series::Cell;
+    use diskproof_model::series::{Cell, TimeSeries};
     use diskproof_model::target::IoLimit;
 
     const MS: u64 = 1_000_000;
@@ -521,11 +267,7 @@ mod tests {
     /// The disk stood still while it was made ready, when no request of the workload was timed.
     #[test]
     fn silence_before_the_requests_is_a_pause() {
-        let silent = |ns| {
-            check(&reads(move |measurement| {
-                measurement.silence_before_ns = ns
-            }))
-        };
+        let silent = |ns| check(&reads(move |measurement| measurement.silence_before_ns = ns));
         let finding = silent(4 * SECOND).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["4.0 s", "random-read-d32"]);
@@ -625,6 +367,30 @@ mod tests {
         states(&longer.claim, &["2.6 s", "/db allows only 50"]);
         let unreached = limited(1200 * MS, 5000, 32).unwrap();
         assert!(!unreached.claim.contains("/db"), "{}", unreached.claim);
+    }
+
+    /// The longest of the slices of a workload that no row covers.
+    #[test]
+    fn pause_of_a_slice_without_a_row_is_reported() {
+        let run = fixture::run();
+        let slice = |length_ns| DroppedSlice {
+            target: 0,
+            workload: "random-read-d32".to_owned(),
+            start_ns: 0,
+            warmup_ns: 0,
+            moved: TimeSeries::new(1),
+            pause: Some(SlicePause {
+                length_ns,
+                requests: 32,
+            }),
+        };
+        let mut record = fixture::judge(run);
+        record.dropped = vec![slice(700 * MS), slice(12 * SECOND), slice(800 * MS)];
+        let finding = check(&record).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.evidence.len(), 1);
+        assert_eq!(finding.evidence[0].path, "/dropped/1/pause/length_ns");
+        states(&finding.claim, &["12 s in random-read-d32", "32 requests"]);
     }
 
     #[test]

@@ -176,6 +176,9 @@ fn repeated_sides(
                 .map(|path| path.display().to_string())
                 .collect(),
         }),
+        Sides::Settings { .. } if targets.len() > 1 => Err(Failure::Usage(
+            "the record compares settings of one target; name one target, or none".to_owned(),
+        )),
         Sides::Settings { prepare, .. } => Ok(RepeatedSides {
             targets: named_or_recorded(targets, record),
             labels: prepare.clone(),
@@ -198,10 +201,13 @@ pub(crate) fn repeat(
 ) -> anyhow::Result<Exit> {
     let flags = &CompareFlags::repeating(live, measuring, agreement)?;
     let RepeatedSides { targets, labels } = repeated_sides(record, &live.sides, targets)?;
+    let too_few = "the record compares fewer than two sides, so there is nothing to repeat";
     if labels.len() < 2 {
-        let text = "the record compares fewer than two sides, so there is nothing to repeat";
-        return Err(Failure::Usage(text.to_owned()).into());
+        return Err(Failure::Usage(too_few.to_owned()).into());
     }
+    let Some(given) = targets.first() else {
+        return Err(Failure::Usage(too_few.to_owned()).into());
+    };
     for target in &targets {
         keep_from_outputs(target);
     }
@@ -228,7 +234,7 @@ pub(crate) fn repeat(
         paths.clone_from(&labels);
     }
     let outputs = open_named_outputs(flags)?;
-    let outcome = live::measure_sides(flags, measuring, &labels, identities, &side_plan)?;
+    let outcome = live::measure_sides(flags, measuring, &labels, given, identities, &side_plan)?;
     present_live_comparison(flags, outcome, &outputs)
 }
 
@@ -272,14 +278,29 @@ fn present_comparison(
     } else {
         MetricDetail::Independent
     };
-    print_comparison(comparison, presentation, detail, flags.color)?;
-    saved?;
+    let printed = print_comparison(comparison, presentation, detail, flags.color);
     let undecided_exit = if flags.fail_on_undecided {
         Exit::Undecided
     } else {
         Exit::Done
     };
-    Ok(exit_of_conditions(comparison, undecided_exit))
+    exit_of_presented(
+        exit_of_conditions(comparison, undecided_exit),
+        saved.and(printed),
+    )
+}
+
+/// The exit of a comparison with these conditions whose files and page were written, or not. A
+/// condition that holds stays one where a file could not be written, too.
+fn exit_of_presented(conditions: Exit, presented: anyhow::Result<()>) -> anyhow::Result<Exit> {
+    match (conditions, presented) {
+        (exit, Ok(())) => Ok(exit),
+        (Exit::Done, Err(error)) => Err(error),
+        (exit, Err(error)) => {
+            eprint_line(&format!("error: {error:#}"));
+            Ok(exit)
+        }
+    }
 }
 
 /// The error for a comparison that names less than two sides.
@@ -385,4 +406,37 @@ fn conditions_with(comparison: &Comparison, outcome: ConditionOutcome) -> Vec<&C
         .iter()
         .filter(|condition| condition.outcome == outcome)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comparison_of_settings_is_repeated_on_one_target() {
+        let sides = Sides::Settings {
+            prepare: vec!["a".to_owned(), "b".to_owned()],
+            cleanup: None,
+            reopen: false,
+        };
+        let record = diskproof_analysis::fixture::record();
+        let [one, two] = ["/one", "/two"].map(PathBuf::from);
+        let repeated = |targets: &[PathBuf]| repeated_sides(&record, &sides, targets);
+        assert!(matches!(
+            repeated(&[one.clone(), two]),
+            Err(Failure::Usage(_))
+        ));
+        let on_one = repeated(std::slice::from_ref(&one)).ok().unwrap();
+        assert_eq!(on_one.targets, [one]);
+    }
+
+    #[test]
+    fn condition_that_holds_stays_one_where_a_file_cannot_be_written() {
+        let full = || Err(anyhow::anyhow!("no space"));
+        for exit in [Exit::ThresholdMissed, Exit::Undecided, Exit::Failed] {
+            assert_eq!(exit_of_presented(exit, full()).unwrap(), exit);
+        }
+        assert!(exit_of_presented(Exit::Done, full()).is_err());
+        assert_eq!(exit_of_presented(Exit::Done, Ok(())).unwrap(), Exit::Done);
+    }
 }

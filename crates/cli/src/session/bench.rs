@@ -3,6 +3,7 @@
 //! the targets.
 
 use super::job::SettingCommands;
+use super::on_target::OnTarget;
 use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, late_text};
 use crate::progress_display::ProgressDisplay;
 use diskproof_analysis::judge::RunFacts;
@@ -79,6 +80,7 @@ impl Bench {
             if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
+            sink.set_step_target(Some(index));
             let goal = FillGoal::new(
                 fill,
                 workload,
@@ -100,6 +102,7 @@ impl Bench {
                 return Err(EarlyEnd::interrupted());
             }
         }
+        sink.set_step_target(None);
         Ok(())
     }
 
@@ -147,7 +150,8 @@ impl Bench {
         progress: &mut ProgressDisplay,
     ) -> Result<(), EarlyEnd> {
         let target = &mut self.targets[index];
-        match self.session.lay_out(target, goal, progress)? {
+        let mut watch = OnTarget::new(index, progress);
+        match self.session.lay_out(target, goal, &mut watch)? {
             LayoutEnd::NothingToWrite => Ok(()),
             LayoutEnd::Written(measurement) => {
                 self.first_writes.push(FirstWrite {

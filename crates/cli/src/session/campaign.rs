@@ -4,12 +4,14 @@
 use super::bench::Bench;
 use super::cell_errors::CellErrors;
 use super::gate::admit_all;
+use super::on_target::OnTarget;
 use super::prepare_command::{self, CommandEnd, SignalHandling};
 use super::running::{Running, Stepped};
+use super::sides::SideTarget;
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
 use crate::progress_display::AfterSlice;
-use crate::targets::{counted_disks, read_counters, read_health};
+use crate::targets::{counted_disks, read_counters, read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::campaign::{
     Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell,
@@ -18,7 +20,7 @@ use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{CountersOfDisk, OpenTarget, probe, same_blocks};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
-use diskproof_model::health::CountedDisk;
+use diskproof_model::health::{CountedDisk, DiskHealth};
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{CachePolicy, Decide, Layout, Plan, Sides, Span, Workload};
 use diskproof_model::rate::RateCellKind;
@@ -303,16 +305,18 @@ impl PreparedCells<'_> {
     /// Runs the command that makes the setting of a side effective. The error says why the campaign
     /// cannot go on.
     fn switch_to(&mut self, side: usize, command: &str) -> Result<(), EarlyEnd> {
-        let path = self.bench.facts.plan.targets[0].clone();
         let reopens = self.bench.commands.reopens;
         if reopens {
             self.bench.targets.clear();
         }
         self.run_prepare_command(command)?;
-        let identity = match probe(Path::new(&path)) {
-            Ok(identity) => identity,
-            Err(error) => return Err(failed_after(command, &error.into())),
-        };
+        let identity = self.identity_after(command)?;
+        let path = &identity.path;
+        if let Some(known) = self.sink.results().sides.get(&side) {
+            known
+                .check_same(&identity)
+                .map_err(|why| EarlyEnd::Reason(format!("--prepare '{command}' {why}")))?;
+        }
         let is_replaced = match self.bench.facts.targets.first() {
             Some(released) => !released.has_same_storage(&identity),
             None => false,
@@ -335,9 +339,44 @@ impl PreparedCells<'_> {
                 .map_err(|error| failed_after(command, &error))?;
             self.lay_out()?;
         }
-        let mut results = self.sink.results();
-        results.sides.entry(side).or_insert(identity);
+        if !self.sink.results().sides.contains_key(&side) {
+            let health = self.health_of_side(&identity);
+            let target = SideTarget { identity, health };
+            self.sink.results().sides.insert(side, target);
+        }
         Ok(())
+    }
+
+    /// The target to which the path of the user leads after a command. Its filesystem keeps free
+    /// what the user asked for at the start.
+    fn identity_after(&self, command: &str) -> Result<TargetIdentity, EarlyEnd> {
+        let mut identity = match probe(&self.bench.commands.path) {
+            Ok(identity) => identity,
+            Err(error) => return Err(failed_after(command, &error.into())),
+        };
+        if let Some(filesystem) = &mut identity.filesystem
+            && let Some(released) = self.bench.facts.targets.first()
+            && let Some(at_start) = &released.filesystem
+        {
+            filesystem.kept_free_bytes = at_start.kept_free_bytes;
+        }
+        Ok(identity)
+    }
+
+    /// The health of disks that only a command brings; that of the others was read at the start.
+    fn health_of_side(&mut self, identity: &TargetIdentity) -> Vec<DiskHealth> {
+        let is_of_start = match self.bench.facts.targets.first() {
+            Some(start) => start.lies_on_same_storage(identity),
+            None => false,
+        };
+        if is_of_start || !self.bench.commands.reads_health {
+            return Vec::new();
+        }
+        let paused = self.sink.progress.pause_deadline();
+        let health = read_health(std::slice::from_ref(identity));
+        self.sink.progress.resume_deadline(paused);
+        warn_of_failing(&health, self.sink.verbosity);
+        health
     }
 
     /// Runs a command of the user, whose time does not count.
@@ -457,19 +496,20 @@ impl PreparedCells<'_> {
         is_first && is_round && measurement.ops.values().any(|op| op.latency.count() > 0)
     }
 
-    /// Keeps what is known of a cell that the user or the end of the time cut short.
+    /// Keeps what is known of a cell that the user or the end of the time cut short: its errors,
+    /// the requests without an answer, and a pause of the disk.
     fn keep_interrupted(&mut self, cell: &CampaignCell, measurement: Measurement) {
         if self.is_round_by_itself(cell, &measurement) {
             self.add_row(cell, measurement);
             return;
         }
         let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
-        self.add_errors(cell, &measurement);
+        self.add_faults(cell, &measurement);
         self.sink.results().data.dropped.push(cut);
     }
 
-    /// Counts the errors of a cell whose figures are in no row.
-    fn add_errors(&mut self, cell: &CampaignCell, measurement: &Measurement) {
+    /// Counts the errors and the hang of a cell whose figures are in no row.
+    fn add_faults(&mut self, cell: &CampaignCell, measurement: &Measurement) {
         let row = self.shared_row(cell);
         let rows = &mut self.sink.results().data.measurements;
         self.cells.errors.add(row, measurement, rows);
@@ -537,8 +577,11 @@ impl CampaignBench for PreparedCells<'_> {
         let session = self.bench.session.for_slice(self.cells.slices);
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
-        let progress = &mut self.sink.progress;
-        let measured = session.run_slices(group, &[slice], &[earlier], target, progress)?;
+        self.sink.set_step_target(Some(index));
+        let mut watch = OnTarget::new(index, &mut self.sink.progress);
+        let ran = session.run_slices(group, &[slice], &[earlier], target, &mut watch);
+        self.sink.set_step_target(None);
+        let measured = ran?;
         self.sink.progress.end_slice(AfterSlice::GoesOn);
         let Some(mut measurement) = measured.into_iter().next() else {
             return Err(EarlyEnd::interrupted());
@@ -548,13 +591,14 @@ impl CampaignBench for PreparedCells<'_> {
             self.bench.mark_written(index);
         }
         self.add_earlier(cell, slice.warmup_ns, &measurement);
-        if measurement.stopped == StopReason::Interrupted {
-            self.keep_interrupted(cell, measurement);
-            return Err(EarlyEnd::interrupted());
-        }
         let ended = self
             .bench
             .check_can_continue(std::slice::from_ref(&measurement));
+        if measurement.stopped == StopReason::Interrupted {
+            self.keep_interrupted(cell, measurement);
+            ended?;
+            return Err(EarlyEnd::interrupted());
+        }
         let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
         if facts.plan.sustain().is_some() {
             self.sink.progress.end_round(&measured_cell.slice, name);
@@ -567,7 +611,7 @@ impl CampaignBench for PreparedCells<'_> {
                     self.drop_other_rate(cell);
                     self.add_row(cell, measurement);
                 } else {
-                    self.add_errors(cell, &measurement);
+                    self.add_faults(cell, &measurement);
                 }
             }
         }

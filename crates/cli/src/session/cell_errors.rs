@@ -1,15 +1,17 @@
-//! Keeps the errors of those cells of a campaign that are in no row of the results: trials, rows
-//! that are measured again, cells that the user cut short. An error of the disk counts wherever it
-//! comes, so a row of the same workload or search takes it.
+//! Keeps the errors and the hang of those cells of a campaign that are in no row of the results:
+//! trials, rows that are measured again, cells that the user or the end of the time cut short. An
+//! error of the disk, or a request without an answer, counts wherever it comes, so a row of the
+//! same workload or search takes it.
 //!
-//! Until such a row comes, a *stand-in* without figures has the errors, also where the run ends or
-//! hangs before. At the end of a whole run another row of the side takes what is left.
+//! Until such a row comes, a *stand-in* without figures has them, also where the run ends or hangs
+//! before. At the end of a whole run another row of the side takes the errors that are left; a hang
+//! stays with its workload.
 
 use diskproof_analysis::campaign::CampaignRow;
 use diskproof_model::measurement::{MeasuredSpan, Measurement, OpKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The stand-ins: rows of the results that only hold errors.
+/// The stand-ins: rows of the results that only hold errors or a hang.
 #[derive(Debug, Default)]
 pub(super) struct CellErrors {
     stand_ins: BTreeSet<CampaignRow>,
@@ -19,7 +21,7 @@ pub(super) struct CellErrors {
 type ErrorCounts = BTreeMap<(OpKind, String), u64>;
 
 impl CellErrors {
-    /// Adds the errors of a measured cell to its row, or to a stand-in for that.
+    /// Adds the errors and the hang of a measured cell to its row, or to a stand-in for that.
     pub(super) fn add(
         &mut self,
         row: CampaignRow,
@@ -27,11 +29,12 @@ impl CellErrors {
         rows: &mut Vec<Measurement>,
     ) {
         let errors = errors_of(cell);
-        if errors.is_empty() {
+        if errors.is_empty() && cell.hang.is_none() {
             return;
         }
         if let Some(measurement) = rows.iter_mut().find(|measured| is_row(measured, &row)) {
             add_errors(measurement, errors);
+            measurement.hang = measurement.hang.or(cell.hang);
             return;
         }
         let mut stand_in = stand_in(&row, cell);
@@ -40,7 +43,7 @@ impl CellErrors {
         self.stand_ins.insert(row);
     }
 
-    /// Moves the errors of a row's stand-in to a new measurement of the row, and removes the
+    /// Moves what a row's stand-in holds to a new measurement of the row, and removes the
     /// stand-in.
     pub(super) fn move_errors_to(
         &mut self,
@@ -51,15 +54,18 @@ impl CellErrors {
         if self.stand_ins.remove(row) {
             for stand_in in rows.extract_if(.., |measured| is_row(measured, row)) {
                 add_errors(measurement, errors_of(&stand_in));
+                measurement.hang = measurement.hang.or(stand_in.hang);
             }
         }
     }
 
     /// Moves the errors of the remaining stand-ins to another row of the same side, where it has
-    /// one.
+    /// one. One with a hang stays: no other workload stopped getting answers.
     pub(super) fn move_remaining(&mut self, rows: &mut Vec<Measurement>) {
         for row in std::mem::take(&mut self.stand_ins) {
-            let Some(place) = rows.iter().position(|measured| is_row(measured, &row)) else {
+            let is_movable =
+                |measured: &Measurement| is_row(measured, &row) && measured.hang.is_none();
+            let Some(place) = rows.iter().position(is_movable) else {
                 continue;
             };
             let stand_in = rows.remove(place);
@@ -112,6 +118,7 @@ fn add_errors(measured: &mut Measurement, errors: ErrorCounts) {
 mod tests {
     use super::*;
     use diskproof_engine::{FakeDisk, simulate};
+    use diskproof_model::measurement::Hang;
     use diskproof_model::plan::Workload;
     use diskproof_model::progress::{Control, Progress, Watch};
 
@@ -171,6 +178,32 @@ mod tests {
         errors.add(row("rate"), &measured("rate", 4), &mut rows);
         errors.move_remaining(&mut rows);
         assert_eq!([eio(&rows[0]), eio(&rows[1])], [0, 10]);
+    }
+
+    /// As of a cell that the end of the time cut short while the disk did not answer.
+    #[test]
+    fn hang_of_a_cell_in_no_row_is_in_the_row_of_its_workload_or_in_one_of_its_own() {
+        let hang = Some(Hang {
+            since_ns: 7,
+            lasted_ns: 12,
+            requests: 4,
+            late: true,
+        });
+        let mut cut = measured("d8", 0);
+        cut.hang = hang;
+        for (known, hung) in [("d8", 0), ("d4", 1)] {
+            let mut errors = CellErrors::default();
+            let mut rows = vec![measured(known, 0)];
+            errors.add(row("d8"), &cut, &mut rows);
+            errors.move_remaining(&mut rows);
+            assert_eq!((rows.len(), rows[hung].hang), (hung + 1, hang), "{known}");
+            assert_eq!(rows[hung].workload.name, "d8");
+        }
+        // A healthy cell leaves nothing.
+        let mut errors = CellErrors::default();
+        let mut rows = Vec::new();
+        errors.add(row("d8"), &measured("d8", 0), &mut rows);
+        assert!(rows.is_empty());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use diskproof_device::WriteCacheSwitch;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::Programs;
+use std::path::PathBuf;
 
 /// A plan and what it needs to run.
 pub(crate) struct MeasuringJob<'a> {
@@ -115,6 +116,10 @@ pub(crate) struct SettingCommands {
     pub cleanup: Option<String>,
     /// True if the target is closed before each command, and opened again afterwards.
     pub reopens: bool,
+    /// The target as the user names it: a command may lead the path elsewhere.
+    pub path: PathBuf,
+    /// True if the health of a disk is read that only a command brings.
+    pub reads_health: bool,
 }
 
 /// The form of the result on stdout at the end of a run, unless `--json` selects the record.

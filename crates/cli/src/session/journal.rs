@@ -1,14 +1,13 @@
 //! Saves what a run has measured so far, between its slices. A run that is killed loses one slice
 //! at most; a ping, which has none, loses a tenth of its time.
 
-use super::sides::{ComparedSides, SideResults};
+use super::sides::{ComparedSides, SideResults, SideTarget};
 use crate::saved::{HistoryOptions, Journals, KILLED, TestJournal, start_journals, test_journal};
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_history::Journal;
 use diskproof_model::accept::Procedure;
 use diskproof_model::data::RunData;
-use diskproof_model::target::TargetIdentity;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,7 +35,7 @@ pub(super) struct RunJournal {
 pub(super) struct KeptResults {
     pub data: RunData,
     /// By the number of a side that is a setting of the target, the target after the first command.
-    pub sides: BTreeMap<usize, TargetIdentity>,
+    pub sides: BTreeMap<usize, SideTarget>,
 }
 
 impl RunJournal {
@@ -107,7 +106,7 @@ impl RunJournal {
                 let results = SideResults {
                     facts: &facts,
                     data: &results.data,
-                    identities: &results.sides,
+                    switched: &results.sides,
                     decisions: &[],
                 };
                 for record in sides.records(results) {

@@ -17,6 +17,7 @@ mod inserts;
 mod job;
 mod job_commands;
 mod journal;
+mod on_target;
 mod open;
 mod ping;
 mod prepare_command;
@@ -43,7 +44,7 @@ pub(crate) use watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs};
-use crate::stdio::{Presentation, print_document, style};
+use crate::stdio::{Presentation, eprint_line, print_document, style};
 use conclude::conclude;
 use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
@@ -87,11 +88,17 @@ pub(crate) fn run(requested: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun
     let cleanup = job.agreed.cleanup();
     let verbosity = job.flags.verbosity();
     let opened = open(job, granted)?;
-    let ended = supervise(opened);
-    if let Some(command) = cleanup {
-        prepare_command::clean_up(&command, verbosity);
+    let supervised = supervise(opened);
+    let cleaned_up = match cleanup {
+        Some(command) => prepare_command::clean_up(&command, verbosity),
+        None => Ok(()),
+    };
+    if let Err(why) = &cleaned_up {
+        eprint_line(&format!("error: {why}"));
     }
-    Ok(Some(ended?))
+    let mut ended = supervised?;
+    ended.is_cleaned_up = cleaned_up.is_ok();
+    Ok(Some(ended))
 }
 
 /// Checks what a run would refuse, and shows the plan.

@@ -2,7 +2,7 @@
 //! quotes is the text that it printed on stderr.
 
 use crate::interrupt;
-use crate::stdio::{Verbosity, eprint_line};
+use crate::stdio::Verbosity;
 use diskproof_device::{ProgramGroup, shell_with_limit_of_user};
 use diskproof_engine::watchdog::Heartbeat;
 use rustix::fs::MemfdFlags;
@@ -125,18 +125,21 @@ fn carry_out_for_output(
 }
 
 /// Runs the command after the last cell, however the run ended: it restores a setting. Only a
-/// signal that comes meanwhile ends it.
-pub(super) fn clean_up(command: &str, verbosity: Verbosity) {
+/// signal that comes meanwhile ends it. The error says why the setting may not be restored.
+pub(super) fn clean_up(command: &str, verbosity: Verbosity) -> Result<(), String> {
     let signals = if interrupt::signal().is_none() {
         SignalHandling::Ends
     } else {
         SignalHandling::Ignored
     };
     match run("--cleanup", command, signals, &Heartbeat::default()) {
-        CommandEnd::Done => verbosity.note(&format!("ran --cleanup '{command}'")),
-        CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
-        CommandEnd::Interrupted => eprint_line(&format!(
-            "warning: --cleanup '{command}' was interrupted, and may not have restored the setting"
+        CommandEnd::Done => {
+            verbosity.note(&format!("ran --cleanup '{command}'"));
+            Ok(())
+        }
+        CommandEnd::Failed(why) => Err(format!("{why}. The setting may not be restored")),
+        CommandEnd::Interrupted => Err(format!(
+            "--cleanup '{command}' was interrupted, and may not have restored the setting"
         )),
     }
 }

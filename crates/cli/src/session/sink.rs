@@ -2,6 +2,7 @@
 //! here, also when the run hangs.
 
 use super::journal::{KeptResults, RunJournal};
+use super::sides::SideTarget;
 use super::task_words::task_words;
 use crate::failure::Failure;
 use crate::progress_display::ProgressDisplay;
@@ -14,7 +15,6 @@ use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Task;
-use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
@@ -46,9 +46,11 @@ pub(crate) struct RunResults {
     /// The decisions of a campaign, once it is over.
     pub decisions: Vec<CampaignDecision>,
     /// By the number of a side that is a setting of the target, the target after the first command.
-    pub sides: BTreeMap<usize, TargetIdentity>,
+    pub sides: BTreeMap<usize, SideTarget>,
     /// The current step, or the last one.
     pub step: Option<String>,
+    /// The only target that the step is about, where it is about one.
+    pub step_target: Option<usize>,
     /// The end of the run; `None` while it lasts.
     pub ended: Option<Result<(), EarlyEnd>>,
     /// Paths of the targets that hang after the end.
@@ -238,7 +240,14 @@ impl Sink {
 
     /// Notes the step that begins.
     pub(super) fn begin_step(&self, name: &str) {
-        self.results().step = Some(name.to_owned());
+        let mut results = self.results();
+        results.step = Some(name.to_owned());
+        results.step_target = None;
+    }
+
+    /// Notes the only target that the step is about from now on; `None` for all of them.
+    pub(super) fn set_step_target(&self, target: Option<usize>) {
+        self.results().step_target = target;
     }
 
     /// Adds measurements: in the order of the plan, slices to those before them. Returns all that

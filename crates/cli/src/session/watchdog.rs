@@ -54,6 +54,8 @@ pub(crate) struct EndedRun {
     pub ended: Result<(), EarlyEnd>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
+    /// False if the command that restores a setting after the run failed.
+    pub is_cleaned_up: bool,
     /// The results that were saved meanwhile, in case the run is killed.
     journals: Vec<Arc<Journal>>,
     /// The state of an acceptance test, from which a later run would go on.
@@ -134,7 +136,9 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     let mut facts = RunFacts::clone(&shared_facts);
     facts.partial = ended.is_err();
     facts.ended_early = ended.as_ref().err().map(ToString::to_string);
-    facts.stalled = waited.stalled.or_else(|| stalled_in_request(&ended));
+    facts.stalled = waited
+        .stalled
+        .or_else(|| stalled_in_request(&ended, targets));
     // The share of the machine's CPU time that its hypervisor gave to others.
     if let (Some(start), Some(now)) = (cpu_time, cpu_time_now) {
         facts.host.stolen_share = now.stolen_share_since(start);
@@ -148,6 +152,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         results,
         ended,
         stall_timeout,
+        is_cleaned_up: true,
         journals,
         test_journal,
     })
@@ -168,6 +173,7 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
         early_end.name_cause(&cause);
     }
     sink.results().ended = Some(ended);
+    sink.set_step_target(None);
     let hung = bench.close(&sink);
     sink.results().hung = hung;
 }
@@ -202,13 +208,16 @@ fn leave_behind(
 }
 
 /// The silence in which the engine has stopped waiting for a request.
-fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
+fn stalled_in_request(ended: &Result<(), EarlyEnd>, targets: &[TargetIdentity]) -> Option<Stalled> {
     match ended {
         Err(EarlyEnd::Error(RunError::Stalled {
-            workload, seconds, ..
+            path,
+            workload,
+            seconds,
         })) => Some(Stalled {
             around: workload.clone(),
             lasted_ns: seconds.saturating_mul(SECOND),
+            target: targets.iter().position(|target| target.path == *path),
         }),
         _ => None,
     }
@@ -295,8 +304,9 @@ impl Watchdog<'_> {
                 }
                 Waited::TimedOut(_) => {}
             }
+            signs.count_only(self.results.lock().step_target);
             let silence = signs.silence();
-            let paths = paths_of(self.identities);
+            let paths = self.silent_paths();
             if silence < FIRST_NOTE {
                 next_note = FIRST_NOTE;
             } else if silence >= next_note {
@@ -338,7 +348,11 @@ impl Watchdog<'_> {
         WaitEnd {
             ended: Err(ended.into()),
             hung,
-            stalled: Some(Stalled { around, lasted_ns }),
+            stalled: Some(Stalled {
+                around,
+                lasted_ns,
+                target: self.results.lock().step_target,
+            }),
         }
     }
 
@@ -353,6 +367,15 @@ impl Watchdog<'_> {
             ));
         }
         ended.into()
+    }
+
+    /// The paths of the targets that may be silent: that of the step's target, where it has one.
+    fn silent_paths(&self) -> Vec<String> {
+        let only = self.results.lock().step_target;
+        match only.and_then(|target| self.identities.get(target)) {
+            Some(identity) => vec![identity.path.clone()],
+            None => paths_of(self.identities),
+        }
     }
 
     /// The current step of the run.

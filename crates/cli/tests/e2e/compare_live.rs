@@ -330,6 +330,68 @@ fn compare_live_overwrites_no_other_file_than_the_released_one() {
     assert_eq!(hash(&target), before, "nothing was written to it");
 }
 
+/// The path of the user leads to another directory after each command.
+#[test]
+fn compare_live_opens_what_the_path_of_the_user_leads_to() {
+    let place = place();
+    let [one, two, link] = ["one", "two", "link"].map(|name| place.path().join(name));
+    for side in [&one, &two] {
+        std::fs::create_dir(side).unwrap();
+    }
+    std::os::unix::fs::symlink(&one, &link).unwrap();
+    let [a, b] = [&one, &two].map(|side| format!("ln -sfn {} {}", text(side), text(&link)));
+    let words = ["--prepare", &a, "--prepare", &b, "--size", "1M", "--json"];
+    let target = [text(&link)];
+    let reopened = [&target[..], &words, &SHORT, &["--reopen"]].concat();
+    let ran = compared(place.path(), &reopened);
+    ran.exits(0);
+    let comparison: Comparison = serde_json::from_str(&ran.out).unwrap();
+    let sides = [&comparison.baseline, &comparison.candidates[0].side];
+    let measured = sides.map(|side| saved(place.path(), &side.runs[0].run_id).targets[0].clone());
+    let paths = measured.map(|target| target.path);
+    assert_eq!(paths, [text(&one), text(&two)]);
+    // The target that stays open is not the one that the path leads to.
+    let ran = compared(place.path(), &[&target[..], &words, &SHORT].concat());
+    ran.exits(4).tells("--reopen");
+}
+
+#[test]
+fn compare_live_fails_where_the_setting_may_not_be_restored() {
+    let place = place();
+    let target = place.path().join("data");
+    random_file(&target, 16 << 20);
+    let words = [
+        "--prepare",
+        "true",
+        "--prepare",
+        "true",
+        "--cleanup",
+        "false",
+    ];
+    let ran = compared(
+        place.path(),
+        &[&[text(&target)], &words[..], &SHORT].concat(),
+    );
+    ran.exits(4).tells("--cleanup 'false'");
+}
+
+/// The reserve of the user holds for what each command brings.
+#[test]
+fn compare_live_keeps_free_what_the_user_asks_for_after_each_command() {
+    needs!("losetup", "mkfs.ext4");
+    let place = place();
+    let disk = diskproof_simdisk::testbed::Disk::new("ext4", 400 << 20, "rw");
+    let point = text(disk.path()).to_owned();
+    let fill = format!("fallocate -l 200M {point}/full");
+    let words = ["--prepare", "true", "--prepare", &fill, "--reopen"];
+    let size = ["--size", "16M", "--keep-free", "250M"];
+    let ran = compared(
+        place.path(),
+        &[&[point.as_str()], &words[..], &size, &SHORT].concat(),
+    );
+    ran.exits(4).tells("--prepare 'fallocate");
+}
+
 /// A loop device that gets another image keeps its number.
 #[test]
 fn compare_live_overwrites_no_other_image_in_the_released_loop_device() {

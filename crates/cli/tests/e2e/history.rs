@@ -496,6 +496,27 @@ fn killed_comparison_of_settings_is_in_the_history_with_both_sides() {
     assert_eq!(sides, ["/bin/true", "true"]);
 }
 
+/// The plan of the run has the time of all sides: repeated, it would be multiplied once more.
+#[test]
+fn killed_comparison_of_targets_is_in_the_history_as_its_sides() {
+    let here = Here::new();
+    for side in ["one", "two"] {
+        std::fs::create_dir(here.place.path().join(side)).unwrap();
+    }
+    let line = "compare ./one ./two --time 60s --size 8M --only random-read-d1";
+    let runs = runs_after_a_kill(&here, line, 2);
+    let mut sides = Vec::new();
+    for run in runs.as_array().unwrap() {
+        let id = run["run_id"].as_str().unwrap();
+        let record = here.line(&format!("show {id} --json")).exits(0).record();
+        let time_ns = record.plan.workloads()[0].stop.time_ns.unwrap();
+        assert!(record.plan.targets.len() == 1 && time_ns < 30_000_000_000);
+        sides.push(record.campaign().unwrap().side.clone());
+    }
+    sides.sort();
+    assert_eq!(sides, ["A", "B"]);
+}
+
 #[test]
 fn killed_watch_is_in_the_history_up_to_one_of_its_last_steps() {
     let here = Here::new();

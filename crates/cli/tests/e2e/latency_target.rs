@@ -31,7 +31,8 @@ fn the_greatest_depth_within_a_latency_is_found() {
         "run {target} --bs 4k --depth 64 --latency-target 11.4ms --latency-percentile 50 \
          --latency-window 500ms --json"
     );
-    ran.exits(0);
+    // No counters show what a filesystem of a process does: the answer is not the disk's for sure.
+    ran.exits(5);
     let record = ran.record();
     let found = answer(&record);
     // No machine serves requests faster than the disk does; a slow one serves them later.
@@ -52,7 +53,7 @@ fn the_greatest_depth_within_a_latency_is_found() {
         miss.depth > depth && miss.late * 2 > miss.requests,
         "{found:?}"
     );
-    // No counters show what a filesystem of a process does.
+    assert!(found.objection.is_some());
     let headline = &record.verdict.as_ref().unwrap().headline;
     assert!(headline.ends_with("(unproven)."), "{headline}");
 }

@@ -234,6 +234,8 @@ pub struct SignsOfLife {
     heartbeat: Heartbeat,
     beats: u64,
     pulses: Vec<Pulse>,
+    /// The index of the only target whose disks count.
+    only: Option<usize>,
     clock: ActiveClock,
     /// When the last sign was seen.
     seen: Duration,
@@ -253,10 +255,17 @@ impl SignsOfLife {
             beats: heartbeat.count(),
             heartbeat,
             pulses: identities.iter().map(Pulse::start).collect(),
+            only: None,
             seen: now,
             checked: now,
             processor_time: processor_time(),
         }
+    }
+
+    /// Counts what the disks of this target complete, and of no other one: a step that is about one
+    /// target does not go on because others do. `None` for all of them.
+    pub fn count_only(&mut self, target: Option<usize>) {
+        self.only = target;
     }
 
     /// The time since the last sign of life; zero where this call finds one.
@@ -285,19 +294,24 @@ impl SignsOfLife {
         let used = processor_time();
         let busy_from = (now - self.checked).mul_f64(BUSY_SHARE);
         let is_busy = used - self.processor_time >= busy_from;
-        let mut completed = false;
-        for pulse in &mut self.pulses {
-            // Every pulse notes its present count.
-            completed |= pulse.beats();
-        }
+        // Every pulse notes its present count.
+        let beats: Vec<bool> = self.pulses.iter_mut().map(Pulse::beats).collect();
         (self.checked, self.processor_time) = (now, used);
-        is_busy || completed
+        is_busy || has_beat(&beats, self.only)
     }
 }
 
 /// The processor time of all threads of this process so far.
 fn processor_time() -> Duration {
     Duration::from_nanos(read_clock(ClockId::ProcessCPUTime))
+}
+
+/// True if one of these targets has completed something, or the only one that counts.
+fn has_beat(beats: &[bool], only: Option<usize>) -> bool {
+    match only {
+        Some(target) => beats.get(target).copied().unwrap_or(false),
+        None => beats.contains(&true),
+    }
 }
 
 #[cfg(test)]
@@ -308,6 +322,14 @@ mod tests {
 
     fn null() -> std::fs::File {
         std::fs::File::open("/dev/null").unwrap()
+    }
+
+    #[test]
+    fn life_of_other_targets_does_not_hide_the_silence_of_one() {
+        let beats = [true, false];
+        assert!(has_beat(&beats, None));
+        assert!(has_beat(&beats, Some(0)));
+        assert!(!has_beat(&beats, Some(1)));
     }
 
     #[test]

@@ -21,6 +21,11 @@ pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
     for (place, slice) in record.dropped.iter().enumerate() {
         target_of(record, format!("/dropped/{place}/target"), slice.target)?;
     }
+    if let Some(stalled) = &record.stalled
+        && let Some(target) = stalled.target
+    {
+        target_of(record, "/stalled/target".to_owned(), target)?;
+    }
     check_references(record)
 }
 

@@ -1,6 +1,7 @@
 //! Answers the questions that every result answers for those that put workloads together: the
 //! matrix of a sweep, the greatest depth within a latency, the cost of each layer, a comparison,
-//! and a measurement of several hosts. None makes requests of its own, and none can stay undecided.
+//! and a measurement of several hosts. None makes requests of its own; of them
+//! only the search for a depth can stay undecided.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::campaign::CampaignPart;
@@ -51,7 +52,7 @@ impl ResultOfTask for LatencySearch {
     }
 
     fn answer(&self) -> ResultAnswer {
-        ResultAnswer::Given
+        ResultAnswer::decided(self.is_decided())
     }
 
     fn restore(&self, _: &mut RunData) {}

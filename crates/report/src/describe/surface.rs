@@ -248,7 +248,8 @@ pub(crate) fn scan_reach_text(scan: &Scan, span_start_bytes: u64) -> String {
     }
     if !scan.finished {
         let end = place_text(scan.to_bytes);
-        return format!("{from}up to {end}; continue with --resume");
+        // Blocks beyond it were read, too, and wait for their second reading or for neighbours.
+        return format!("{from}all up to {end} judged; continue with --resume");
     }
     if from.is_empty() {
         return "the whole span".to_owned();

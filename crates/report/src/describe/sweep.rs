@@ -30,8 +30,8 @@ const MICROSECONDS_BELOW_NS: f64 = 1e6;
 /// Explains the figures and signs of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
-                      impossible. –: not measured, or fewer than ten samples beyond it. Every \
-                      cell with its interval: -o FILE.csv";
+                      impossible. !: every request failed. –: not measured, or fewer than ten \
+                      samples beyond it. Every cell with its interval: -o FILE.csv";
 /// In place of an answer that the measured cells do not give.
 const NOT_FOUND: &str = "not found with these sizes, depths and intervals";
 
@@ -462,7 +462,7 @@ fn state_sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
         CellState::Measured if is_rough(cell) => '?',
-        CellState::Measured | CellState::Impossible | CellState::Unknown => ' ',
+        CellState::Measured | CellState::Impossible | CellState::Failed | CellState::Unknown => ' ',
     }
 }
 
@@ -477,10 +477,12 @@ fn is_rough(cell: &SweepCell) -> bool {
     }
 }
 
-/// In place of the figure of a cell without one: `×` where none is possible, else `–`.
+/// In place of the figure of a cell without one: `×` where none is possible, `!` where all requests
+/// failed, else `–`.
 fn no_figure_sign(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
+        CellState::Failed => "!",
         CellState::Measured | CellState::Predicted | CellState::Unknown => "–",
     }
 }
@@ -544,6 +546,7 @@ fn unmeasured_texts(sweep: &SweepRecord) -> Vec<String> {
     for ((state, why), names) in grouped(reasons) {
         let sign = match state {
             CellState::Impossible => "×",
+            CellState::Failed => "!",
             CellState::Predicted => "~",
             CellState::Measured | CellState::Unknown => "–",
         };

@@ -70,6 +70,7 @@ fn measured_window(cell: CampaignCell, earlier: usize, ops: PerOp<SliceOp>) -> M
         cell,
         slice,
         trial: None,
+        pause: None,
         moved: TimeSeries::new(1),
         asked_bytes,
         span_bytes: 0,

@@ -263,6 +263,7 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
         moved: moved.thinned(1, 500),
         span_bytes: SPAN_BYTES,
         trial: None,
+        pause: None,
     }
 }
 

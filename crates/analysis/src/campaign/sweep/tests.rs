@@ -76,6 +76,7 @@ impl Disk {
                 slot: None,
             },
             trial: None,
+            pause: None,
             moved: TimeSeries::new(1),
             asked_bytes: count * u64::from(cell.workload.block_bytes),
             span_bytes: 0,

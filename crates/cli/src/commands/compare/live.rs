@@ -15,6 +15,7 @@ use crate::standard_workloads::{
     WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
 };
 use crate::stdio::{Verbosity, eprint_line};
+use crate::targets::resolve_target;
 use diskproof_analysis::compare::Limit;
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -65,15 +66,17 @@ pub(super) fn run(flags: &CompareFlags, targets: &[String]) -> anyhow::Result<Li
     };
     let side_plan = live_plan(flags, measuring, &identities, sides, labels.len())?;
     check_limits(&flags.limits, &side_plan)?;
-    measure_sides(flags, measuring, labels, identities, &side_plan)
+    let given = Path::new(&targets[0]);
+    measure_sides(flags, measuring, labels, given, identities, &side_plan)
 }
 
 /// Measures the sides of a comparison, which have these names and the plan `side_plan`. The
-/// commands are those of the flags.
+/// commands are those of the flags, and `given` is the first target as the user names it.
 pub(super) fn measure_sides(
     flags: &CompareFlags,
     measuring: &MeasuringFlags,
     labels: &[String],
+    given: &Path,
     identities: Vec<TargetIdentity>,
     side_plan: &Plan,
 ) -> anyhow::Result<LiveOutcome> {
@@ -91,16 +94,17 @@ pub(super) fn measure_sides(
         prepare: live_flags.prepare.clone(),
         cleanup: live_flags.cleanup.clone(),
         reopens: live_flags.reopen,
+        path: resolve_target(given, Verbosity::Quiet),
+        reads_health: !measuring.health.no_health,
     });
     let sides = ComparedSides {
         plan: side_plan.clone(),
         count: labels.len(),
         prepare: shown_commands(&live_flags.prepare),
     };
-    // One record can hold all targets until the end, but only one setting of a target.
-    if !sides.prepare.is_empty() {
-        job.sides = Some(sides.clone());
-    }
+    // Also of targets, which one record could hold: its plan has the time of all sides, so that a
+    // comparison which is killed could not be repeated.
+    job.sides = Some(sides.clone());
     match session::run(job)? {
         Some(ended) => conclude(flags, measuring, labels, &sides, &ended),
         None => Ok(LiveOutcome {
@@ -457,7 +461,7 @@ fn conclude(
     let results = SideResults {
         facts: &run.facts,
         data: &run.results.data,
-        identities: &run.results.sides,
+        switched: &run.results.sides,
         decisions: &run.results.decisions,
     };
     let mut records = Vec::new();
@@ -491,7 +495,7 @@ fn conclude(
     let comparison = compare_groups(flags.margin, baseline, groups, Vec::new(), &flags.limits)?;
     let failed = records.iter().any(|record| session::has_errors(record));
     let exit = match early_exit {
-        None if failed || !run.results.hung.is_empty() => Some(Exit::Failed),
+        None if failed || !run.is_cleaned_up || !run.results.hung.is_empty() => Some(Exit::Failed),
         early_exit => early_exit,
     };
     Ok(LiveOutcome {
@@ -502,13 +506,13 @@ fn conclude(
 
 /// The outcome of saving the records of the sides.
 struct SavedSides {
-    /// True if the history has each record that measured something.
+    /// True if the history has each record.
     are_all_saved: bool,
     /// True if a side measured nothing, so that there is nothing to compare.
     lacks_measurement: bool,
 }
 
-/// Saves the records of the sides that measured something, and says where.
+/// Saves the records of the sides, and says where. One that measured nothing says why.
 fn save_sides(records: &[Arc<Record>], measuring: &MeasuringFlags) -> SavedSides {
     let mut saved_sides = SavedSides {
         are_all_saved: true,
@@ -517,7 +521,6 @@ fn save_sides(records: &[Arc<Record>], measuring: &MeasuringFlags) -> SavedSides
     for (index, record) in records.iter().enumerate() {
         if record.measurements.is_empty() {
             saved_sides.lacks_measurement = true;
-            continue;
         }
         let notes = save_record(record, measuring.history.clone());
         saved_sides.are_all_saved &= in_history(&notes).is_some();
