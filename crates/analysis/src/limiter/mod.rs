@@ -8,9 +8,10 @@ mod held;
 mod late_fall;
 mod plateau;
 mod stretch;
+mod sustained;
 pub(crate) mod words;
 
-pub(crate) use bucket::{Bucket, find_bucket, sustained_from_ns, tokens};
+pub(crate) use bucket::{Bucket, find_bucket, tokens};
 pub(crate) use credit::spent_before;
 pub(crate) use held::{HeldRate, held_rate};
 pub(crate) use late_fall::{LateFall, late_fall};
@@ -30,6 +31,7 @@ use diskproof_model::slice::WARMUP_PARTS;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
 use std::collections::BTreeSet;
+use sustained::sustained_from_ns;
 
 /// A later slice spends a ninth of its measured time on the warm-up before it: one tenth of its
 /// whole time. The first slice has the whole warm-up of the workload.
