@@ -261,6 +261,29 @@ fn lasting_rate_of_a_limiter_in_bytes_is_its_base() {
     assert!(found.lasting.half_width_95.unwrap() < 0.02 * 84.0);
 }
 
+/// One block size tells no unit: the rate is stated in both.
+#[test]
+fn limiter_that_one_block_size_met_has_both_units() {
+    let mut noise = Noise(7);
+    let bucket = TrueBucket {
+        base: 500.0,
+        burst: 2000.0,
+        credit: 30_000.0,
+        uneven: 0.05,
+    };
+    let record = run_through_with_blocks(&bucket, &mut noise, 32 << 10);
+    let headline = record.verdict.as_ref().unwrap().headline.clone();
+    crate::fixture::states(&headline, &["500/s", "16.4 MB/s", "32 KiB"]);
+    let exhausted = record
+        .findings
+        .iter()
+        .find(|finding| finding.code == "burst-exhausted")
+        .unwrap();
+    crate::fixture::states(&exhausted.claim, &["16.4 MB/s"]);
+    assert_eq!(record.only_request_bytes(0), Some(32 << 10));
+    assert_eq!(fixture::record().only_request_bytes(0), None);
+}
+
 /// A run whose load reads through this limiter for two minutes.
 fn run_through(bucket: &TrueBucket, noise: &mut Noise) -> Record {
     run_through_with_blocks(bucket, noise, 8 << 10)
