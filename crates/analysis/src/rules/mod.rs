@@ -61,6 +61,7 @@ mod served_from_cache;
 mod short_span;
 mod slow_after_idle;
 mod slow_blocks;
+mod slow_capacity;
 mod slow_flush;
 mod slow_zone;
 mod stalled;
@@ -99,6 +100,7 @@ static RULES: &[Rule] = &[
     sync_method_differs::RULE,
     slow_flush::RULE,
     counterfeit_capacity::RULE,
+    slow_capacity::RULE,
     wrong_content::RULE,
     bad_blocks::RULE,
     unverified_blocks::RULE,
