@@ -118,13 +118,13 @@ fn changed_text(data: &AcceptMeasurement) -> String {
 }
 
 /// The fraud, such as `real capacity 123 GB of 4 TB: block 0x7 came back with the content of block
-/// 0x3b9aca07`; `None` where no fraud was found.
+/// 0x3b9aca07`; `None` where no fraud was found. A probe knows the capacity to a MiB, and says so.
 pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
     let fraud = accept.figures.fraud?;
     let real_bytes = accept.figures.real_bytes?;
     let real = capacity_text(real_bytes);
     let claimed = capacity_text(accept.data.plan.size_bytes);
-    let end = block_text(real_bytes);
+    let end = block_text(accept.figures.real_bytes_max.unwrap_or(real_bytes));
     let symptom = match fraud {
         Fraud::Wraps => match displaced_example(&accept.data) {
             Some(example) => format!(
@@ -150,7 +150,13 @@ pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
             ));
         }
     };
-    Some(format!("real capacity {real} of {claimed}: {symptom}"))
+    let more = match accept.figures.real_bytes_max {
+        Some(bytes) => format!(", or up to {} more", format_bytes(bytes - real_bytes)),
+        None => String::new(),
+    };
+    Some(format!(
+        "real capacity {real} of {claimed}{more}: {symptom}"
+    ))
 }
 
 /// The errors of failed requests in brackets, such as ` (EIO, ENXIO)`; empty without errors.
