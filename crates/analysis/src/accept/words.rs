@@ -257,13 +257,27 @@ pub(crate) fn accept_caveats(record: &Record) -> Vec<String> {
         caveats.push(probe_caveat(accept));
     }
     if accept.data.writes.bytes > 0 {
-        caveats.push(
-            "The device now holds the pattern of this test: make a filesystem on it, or write to \
-             it what you like."
-                .to_owned(),
-        );
+        let holder = if has_written_all(&accept.data) {
+            "The device now holds"
+        } else {
+            "Parts of the device now hold"
+        };
+        caveats.push(format!(
+            "{holder} the pattern of this test: make a filesystem on it, or write to it what you \
+             like."
+        ));
     }
     caveats
+}
+
+/// True if the pattern of the test reached every place: not of a probe, nor of a test that ended
+/// while it wrote.
+fn has_written_all(data: &AcceptMeasurement) -> bool {
+    let is_whole = match data.plan.procedure {
+        Procedure::Whole => true,
+        Procedure::Probe { .. } => false,
+    };
+    is_whole && data.writes.bytes >= data.plan.size_bytes
 }
 
 /// The frauds and defects that a probe cannot find.
