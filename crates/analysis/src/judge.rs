@@ -120,7 +120,8 @@ pub enum RunVariation {
 /// of the user.
 ///
 /// The order matters, as each part reads the record so far: results need the rows, findings both,
-/// limits and answers the findings, advice and verdict all of these.
+/// limits and answers the findings, advice and verdict all of these. The answer of a sustained load
+/// decides between the causes that findings state for its fall.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(data, &facts.plan, &facts.targets);
     let mut measurements = rows(&data.measurements, &facts.plan, &credits);
@@ -168,6 +169,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     results::add_answers(&mut record, data);
+    drop_other_causes(&mut record);
     record.advice = advised_settings(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
@@ -193,6 +195,22 @@ fn kept(data: &RunData) -> Kept {
     } else {
         Kept::Whole
     }
+}
+
+/// Drops the findings that state another cause of a fall than the result of a sustained load. Rules
+/// examine the load alone, the result also what happened after its pauses and what the disks
+/// counted.
+fn drop_other_causes(record: &mut Record) {
+    let Some(sustain) = record.sustain() else {
+        return;
+    };
+    let cause = sustain.drop.as_ref().map(|drop| drop.cause);
+    record
+        .findings
+        .retain(|finding| match rules::cause_stated_by(&finding.code) {
+            Some(stated) => cause == Some(stated),
+            None => true,
+        });
 }
 
 /// Adds what limited each workload. The findings must already be there.

@@ -90,8 +90,8 @@ pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option
         None => None,
     };
     let lasting = match &bucket {
-        Some(bucket) if bucket.base.unit == "1/s" => bucket.base.clone(),
-        Some(_) | None => after.unwrap_or(measured),
+        Some(bucket) => requests_of_base(row, bucket),
+        None => after.unwrap_or(measured),
     };
     Some(SustainRecord {
         workload: load.name.clone(),
@@ -236,6 +236,22 @@ fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
         return None;
     }
     Some(rate_drop(record, index, &fall, DropCause::Unknown))
+}
+
+/// The base rate of a limiter in requests per second. The cells after the fall are no better: of
+/// a limiter that counts bytes the first ones still hold the rest of its credit.
+fn requests_of_base(row: &Row, bucket: &BucketFigures) -> Estimate {
+    let base = &bucket.base;
+    let units_per_request = match base.unit.as_str() {
+        "B/s" => rules::mean_request_bytes(row),
+        _ => 1.0,
+    };
+    Estimate::new(
+        base.n,
+        base.value / units_per_request,
+        base.half_width_95.map(|width| width / units_per_request),
+        "1/s",
+    )
 }
 
 /// Operations per second after a fall.

@@ -79,7 +79,7 @@ impl Cause {
         match self {
             Self::Cache => "a cache answered",
             Self::PageCache => "the page cache answered",
-            Self::EmptyBlocks => "the blocks were empty",
+            Self::EmptyBlocks => "some blocks were empty",
             Self::Unconfirmed => "no disk counter confirms it",
             Self::NotDurable => "commits may not be durable",
             Self::Burst => "a burst that ended",

@@ -117,6 +117,20 @@ pub struct LayerCost {
     pub meaning: CostMeaning,
 }
 
+impl LayerCost {
+    /// The own time as a part of the latency of the highest layer, from 0 to 1. `None` where the
+    /// layers are surely no parts of a whole: a layer that answers from a cache is faster than the
+    /// one below it, whose own time is then more than the whole.
+    pub fn part_of_whole(&self) -> Option<f64> {
+        let slack = self.share.half_width_95.unwrap_or(0.0);
+        let share = self.share.difference;
+        if share + slack < 0.0 || share - slack > 1.0 {
+            return None;
+        }
+        Some(share.clamp(0.0, 1.0))
+    }
+}
+
 /// A difference between two layers, which may be negative, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerDifference {

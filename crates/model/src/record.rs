@@ -164,6 +164,25 @@ impl Record {
         })
     }
 
+    /// The size in bytes of all requests on a target; `None` where their sizes differ, or nothing
+    /// was measured. A limiter that requests of one size met may count requests or bytes: both
+    /// explain their rate.
+    pub fn only_request_bytes(&self, target: usize) -> Option<u32> {
+        let mut only = None;
+        for row in &self.measurements {
+            if row.data.target != target {
+                continue;
+            }
+            let workload = &row.data.workload;
+            let is_other = only.is_some_and(|bytes| bytes != workload.block_bytes);
+            if is_other || !workload.block_mix.is_empty() || workload.transaction.is_some() {
+                return None;
+            }
+            only = Some(workload.block_bytes);
+        }
+        only
+    }
+
     /// The result of a sustained load; `None` of a run that sustained none.
     pub fn sustain(&self) -> Option<&SustainRecord> {
         self.results.iter().find_map(|result| match result {

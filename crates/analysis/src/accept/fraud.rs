@@ -45,8 +45,11 @@ const QUEUED_PLACES: usize = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FoundFraud {
     pub fraud: Fraud,
-    /// The bytes that the disk really keeps; of a slow end the bytes before it.
+    /// The bytes that the disk surely keeps; of a slow end the bytes before it.
     pub real_bytes: u64,
+    /// The first address that it surely does not keep. A probe reads only some places near the end,
+    /// so that this is larger.
+    pub first_bad_bytes: u64,
     /// The size of a cache that held the last writes; `None` without one.
     pub cache_bytes: Option<u64>,
 }
@@ -56,6 +59,7 @@ impl FoundFraud {
         Self {
             fraud,
             real_bytes,
+            first_bad_bytes: real_bytes,
             cache_bytes: None,
         }
     }
@@ -145,7 +149,7 @@ impl Places<'_> {
         if beyond.bad_share < FLIPPED_SHARE_MIN {
             return None;
         }
-        Some(FoundFraud::new(Fraud::Flips, self.first_bad_bytes(beyond)))
+        Some(self.ending(Fraud::Flips, beyond))
     }
 
     /// A disk that fails requests from its real end on.
@@ -153,7 +157,7 @@ impl Places<'_> {
         if !self.is_all_bad(beyond) {
             return None;
         }
-        Some(FoundFraud::new(Fraud::Fails, self.first_bad_bytes(beyond)))
+        Some(self.ending(Fraud::Fails, beyond))
     }
 
     /// A disk that loses what is written from its real end on, but perhaps for the last writes,
@@ -162,18 +166,18 @@ impl Places<'_> {
         if !self.is_all_bad(beyond) {
             return None;
         }
-        let real_bytes = self.first_bad_bytes(beyond);
-        let cache_bytes = match self.filler_cache_bytes(real_bytes) {
+        let dropping = self.ending(Fraud::Drops, beyond);
+        let cache_bytes = match self.filler_cache_bytes(dropping.first_bad_bytes) {
             Some(filler_bytes) if filler_bytes > 0 => filler_bytes,
             _ => beyond.cached_bytes,
         };
         if cache_bytes == 0 {
-            return Some(FoundFraud::new(Fraud::Drops, real_bytes));
+            return Some(dropping);
         }
         Some(FoundFraud {
             fraud: Fraud::Cached,
-            real_bytes,
             cache_bytes: Some(cache_bytes),
+            ..dropping
         })
     }
 
@@ -183,12 +187,30 @@ impl Places<'_> {
         beyond.bad_share >= BAD_SHARE_MIN && self.reaches_end_of_piece()
     }
 
-    /// The first address that the disk does not keep: that of the edge, where it was searched.
-    fn first_bad_bytes(&self, beyond: &Beyond) -> u64 {
-        match self.measured.edge {
-            Some(edge) => edge.bad_from_bytes,
-            None => beyond.from_bytes,
+    /// A disk that ends between the last right and the first wrong place: those of the edge, where
+    /// it was searched. The full pass reads every block, so that both are one address.
+    fn ending(&self, fraud: Fraud, beyond: &Beyond) -> FoundFraud {
+        let (real_bytes, first_bad_bytes) = match self.measured.edge {
+            Some(edge) => (edge.right_to_bytes, edge.bad_from_bytes),
+            None if self.is_probe() => (self.right_to_bytes(beyond.from_bytes), beyond.from_bytes),
+            None => (beyond.from_bytes, beyond.from_bytes),
+        };
+        FoundFraud {
+            first_bad_bytes,
+            ..FoundFraud::new(fraud, real_bytes)
         }
+    }
+
+    /// The end of the last place before an address that came back right; 0 where none did.
+    pub(super) fn right_to_bytes(&self, address: u64) -> u64 {
+        let mut right_to_bytes = 0;
+        for (piece, state) in self.piece_states() {
+            let end_bytes = piece.offset_bytes + piece.length_bytes;
+            if state == PieceState::Right && end_bytes <= address {
+                right_to_bytes = right_to_bytes.max(end_bytes);
+            }
+        }
+        right_to_bytes
     }
 
     /// Each piece with its state. A record from elsewhere may have fewer states than pieces: the
@@ -264,11 +286,10 @@ impl Places<'_> {
         if !is_part {
             return Some(FoundFraud::new(Fraud::Wraps, divisor));
         }
-        let real_bytes = match self.measured.edge {
-            Some(edge) => edge.bad_from_bytes,
-            None if self.is_probe() => beyond.from_bytes,
-            None => beyond.from_bytes + divisor,
-        };
+        if self.is_probe() {
+            return Some(self.ending(Fraud::Wraps, beyond));
+        }
+        let real_bytes = beyond.from_bytes + divisor;
         Some(FoundFraud::new(Fraud::Wraps, real_bytes))
     }
 

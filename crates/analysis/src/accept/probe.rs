@@ -11,8 +11,8 @@ use super::filler::filler_offsets;
 use super::fraud::Places;
 use super::progress::TestProgress;
 use diskproof_model::accept::{
-    AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceState,
-    PieceStates, salted, shuffled,
+    AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceStates,
+    salted, shuffled,
 };
 
 /// A mebibyte in bytes.
@@ -454,16 +454,10 @@ fn blocks_near_edge(measured: &AcceptMeasurement) -> Vec<Piece> {
         return Vec::new();
     };
     // A wrap that reaches the beginning has its size from the addresses.
-    if fraud.real_bytes != lowest {
+    if fraud.first_bad_bytes != lowest {
         return Vec::new();
     }
-    let mut right_to = 0;
-    for (piece, state) in places.pieces.iter().zip(&measured.states.0) {
-        let end = piece.offset_bytes + piece.length_bytes;
-        if *state == PieceState::Right && end <= lowest {
-            right_to = right_to.max(end);
-        }
-    }
+    let right_to = places.right_to_bytes(lowest);
     let step = MIB.max((lowest - right_to).div_ceil(EDGE_BLOCKS_MAX) / BLOCK_BYTES * BLOCK_BYTES);
     let first = measured.written + first_order();
     let mut blocks = Vec::new();

@@ -63,6 +63,7 @@ fn accept_figures(
         undecided: decision.undecided,
         fraud: fraud.map(|found| found.fraud),
         real_bytes: fraud.map(|found| found.real_bytes),
+        real_bytes_max: fraud.and_then(real_bytes_max),
         cache_bytes: fraud.and_then(|found| found.cache_bytes),
         bad_share_max: probed.bad_share_max,
         blocks: probed.count,
@@ -72,6 +73,11 @@ fn accept_figures(
         slow_zones: slow_parts(data),
         health_changes: health.changes,
     }
+}
+
+/// The size that the disk may have at most; `None` where its size is known.
+fn real_bytes_max(found: FoundFraud) -> Option<u64> {
+    (found.first_bad_bytes > found.real_bytes).then_some(found.first_bad_bytes)
 }
 
 /// The fraud of a test; `None` where there is none, and where others may have written all that came

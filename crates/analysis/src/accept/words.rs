@@ -118,13 +118,13 @@ fn changed_text(data: &AcceptMeasurement) -> String {
 }
 
 /// The fraud, such as `real capacity 123 GB of 4 TB: block 0x7 came back with the content of block
-/// 0x3b9aca07`; `None` where no fraud was found.
+/// 0x3b9aca07`; `None` where no fraud was found. A probe knows the capacity to a MiB, and says so.
 pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
     let fraud = accept.figures.fraud?;
     let real_bytes = accept.figures.real_bytes?;
     let real = capacity_text(real_bytes);
     let claimed = capacity_text(accept.data.plan.size_bytes);
-    let end = block_text(real_bytes);
+    let end = block_text(accept.figures.real_bytes_max.unwrap_or(real_bytes));
     let symptom = match fraud {
         Fraud::Wraps => match displaced_example(&accept.data) {
             Some(example) => format!(
@@ -150,7 +150,13 @@ pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
             ));
         }
     };
-    Some(format!("real capacity {real} of {claimed}: {symptom}"))
+    let more = match accept.figures.real_bytes_max {
+        Some(bytes) => format!(", or up to {} more", format_bytes(bytes - real_bytes)),
+        None => String::new(),
+    };
+    Some(format!(
+        "real capacity {real} of {claimed}{more}: {symptom}"
+    ))
 }
 
 /// The errors of failed requests in brackets, such as ` (EIO, ENXIO)`; empty without errors.
@@ -251,13 +257,27 @@ pub(crate) fn accept_caveats(record: &Record) -> Vec<String> {
         caveats.push(probe_caveat(accept));
     }
     if accept.data.writes.bytes > 0 {
-        caveats.push(
-            "The device now holds the pattern of this test: make a filesystem on it, or write to \
-             it what you like."
-                .to_owned(),
-        );
+        let holder = if has_written_all(&accept.data) {
+            "The device now holds"
+        } else {
+            "Parts of the device now hold"
+        };
+        caveats.push(format!(
+            "{holder} the pattern of this test: make a filesystem on it, or write to it what you \
+             like."
+        ));
     }
     caveats
+}
+
+/// True if the pattern of the test reached every place: not of a probe, nor of a test that ended
+/// while it wrote.
+fn has_written_all(data: &AcceptMeasurement) -> bool {
+    let is_whole = match data.plan.procedure {
+        Procedure::Whole => true,
+        Procedure::Probe { .. } => false,
+    };
+    is_whole && data.writes.bytes >= data.plan.size_bytes
 }
 
 /// The frauds and defects that a probe cannot find.

@@ -12,7 +12,7 @@ use super::plateau::{
     LEVEL_DIFFERENCE_MAX, PLATEAUS_NS_MIN, Plateau, USES_CREDIT_ABOVE, has_fallen, highest_rate,
     is_long, plateau,
 };
-use super::stretch::{Stretch, Unit, per_second, request_amount};
+use super::stretch::{Stretch, Unit};
 
 /// A limiter whose credit ended during the run. Amounts are in `unit`, rates in `unit` per second.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,40 +202,6 @@ pub(crate) fn tokens(stretches: &[Stretch], bucket: &Bucket, now_ns: f64) -> f64
     }
     tokens += (now_ns - last_ns).max(0.0) * bucket.base / 1e9;
     tokens.min(bucket.credit)
-}
-
-/// A row is compared with the base in batches of this length.
-const BATCH_NS: f64 = 100e6;
-/// The part of a row after its last burst counts from this length on.
-const SUSTAINED_NS_MIN: f64 = 500e6;
-
-/// The measured time of a row after which it used no credit, in nanoseconds. From there on its
-/// figures are those of the base. `None` where it never used any, or where too little is left.
-pub(crate) fn sustained_from_ns(stretches: &[Stretch], row: usize, bucket: &Bucket) -> Option<f64> {
-    let (mut measured_ns, mut burst_end_ns) = (0.0, None);
-    for stretch in stretches {
-        if stretch.row != row || !stretch.is_in_row {
-            continue;
-        }
-        let cells = stretch.moved(bucket.unit);
-        let batch_cells = (BATCH_NS / stretch.cell_ns).ceil().max(1.0) as usize;
-        // A batch may hold two requests more by the place of its ends alone.
-        let rate_of_request = request_amount(stretch, bucket.unit) * 1e9 / BATCH_NS;
-        let rate_max = USES_CREDIT_ABOVE * bucket.base + 2.0 * rate_of_request;
-        for (number, batch) in cells.chunks(batch_cells).enumerate() {
-            let is_whole = batch.len() == batch_cells;
-            if is_whole && per_second(batch, stretch.cell_ns) > rate_max {
-                let end_cell = (number + 1) * batch_cells;
-                burst_end_ns = Some(measured_ns + end_cell as f64 * stretch.cell_ns);
-            }
-        }
-        measured_ns += stretch.length_ns();
-    }
-    let burst_end_ns = burst_end_ns?;
-    if measured_ns - burst_end_ns < SUSTAINED_NS_MIN {
-        return None;
-    }
-    Some(burst_end_ns)
 }
 
 #[cfg(test)]

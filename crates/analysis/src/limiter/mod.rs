@@ -5,9 +5,9 @@
 //! This file collects what moved: of a run as it was measured, of a side of a comparison, of the
 //! cells of a campaign. `row_stretches` divides one row into stretches without a break. From these,
 //! `plateau` takes even rates after a fall, `credit` accounts for what was used and refilled, and
-//! `bucket` decides. `held` and `late_fall` ask what a run shows that ends no credit. `recorded`
-//! asks the same of the rows of a record, and `words` has the sentences. What a user is told of it
-//! stands in the head of `rules/bursts.rs`.
+//! `bucket` decides, and `sustained` says from when on a row ran at its base. `held` and `late_fall`
+//! ask what a run shows that ends no credit. `recorded` asks the same of the rows of a record, and
+//! `words` has the sentences. What a user is told of it stands in the head of `rules/bursts.rs`.
 
 mod bucket;
 mod credit;
@@ -17,9 +17,10 @@ mod plateau;
 mod recorded;
 mod row_stretches;
 mod stretch;
+mod sustained;
 pub(crate) mod words;
 
-pub(crate) use bucket::{Bucket, find_bucket, sustained_from_ns, tokens};
+pub(crate) use bucket::{Bucket, find_bucket, tokens};
 pub(crate) use late_fall::LateFall;
 pub(crate) use recorded::{credit_before, held_by_rows, late_fall_of};
 pub(crate) use row_stretches::waits_for_disk;
@@ -39,6 +40,7 @@ use diskproof_model::window::TimeSlice;
 use row_stretches::{RowKind, RowTimes, planned_warmup_ns, role_of, uses_credit};
 use std::collections::BTreeSet;
 use stretch::in_order;
+use sustained::sustained_from_ns;
 
 /// A credit that ended on a target during the run, and all that moved on that target's disk.
 pub(crate) struct FoundCredit {

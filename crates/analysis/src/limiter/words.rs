@@ -7,7 +7,7 @@ use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Record;
 use diskproof_model::shell::quoted;
-use diskproof_model::units::format_duration;
+use diskproof_model::units::{format_bytes, format_duration};
 use std::collections::BTreeSet;
 
 /// The uncertainty to which rates of a limiter are rounded, as a share of them: plateaus of one
@@ -17,6 +17,43 @@ const RATE_ERROR: f64 = 0.01;
 /// `1500/s`: the rate of a limiter, rounded to its uncertainty. `unit` is `1/s` or `B/s`.
 pub(crate) fn limit_text(rate: f64, unit: &str) -> String {
     figure_text(rate, Some(rate * RATE_ERROR), unit)
+}
+
+/// The base rate of a credit in the other unit, where the run cannot tell which of the two the
+/// limiter counts: all requests had one size.
+pub(crate) struct OtherUnit {
+    /// The size of all requests, in bytes.
+    pub(crate) request_bytes: u32,
+    /// The base rate in the other unit, such as `15.0 MB/s`.
+    pub(crate) base: String,
+}
+
+/// The other unit in which a limiter may count; `None` where requests of several sizes decide.
+pub(crate) fn other_unit(record: &Record, credit: &BurstCredit) -> Option<OtherUnit> {
+    let request_bytes = record.only_request_bytes(credit.target)?;
+    let unit = Unit::of_credit(credit);
+    let base = match unit {
+        Unit::Requests => credit.base * f64::from(request_bytes),
+        Unit::Bytes => credit.base / f64::from(request_bytes),
+    };
+    Some(OtherUnit {
+        request_bytes,
+        base: limit_text(base, unit.other().per_second()),
+    })
+}
+
+/// `458/s (15.0 MB/s in requests of 32 KiB)`: the base rate of a credit, in both units where the
+/// run cannot tell which one the limiter counts.
+pub(crate) fn base_text(record: &Record, credit: &BurstCredit) -> String {
+    let base = limit_text(credit.base, &credit.unit);
+    match other_unit(record, credit) {
+        Some(other) => format!(
+            "{base} ({} in requests of {})",
+            other.base,
+            format_bytes(u64::from(other.request_bytes))
+        ),
+        None => base,
+    }
 }
 
 /// `1500/s for ever; 3000/s for 13 s after a pause of 13 s`

@@ -67,20 +67,28 @@ fn cost_text(plan: &LayersPlan, cost: &LayerCost) -> String {
     };
     let difference = cost.own_time.difference;
     let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
-    let percent = share_text(&cost.share);
     if cost.meaning == CostMeaning::Lowest {
-        format!("{time} ({percent}) in the bottom layer, {name}")
+        format!("{time}{} in the bottom layer, {name}", part_text(cost))
     } else if difference < 0.0 {
-        format!("{time} ({percent}) less because of {name}")
+        let share = percent_text(cost.share.difference.abs(), &cost.share);
+        format!("{time} ({share}) less because of {name}")
     } else {
-        format!("{time} ({percent}) in {name}")
+        format!("{time}{} in {name}", part_text(cost))
     }
 }
 
-/// With as many digits as its interval allows, as in the table.
-fn share_text(share: &LayerDifference) -> String {
-    let half = share.half_width_95.map(|half| half * 100.0);
-    format!("{} %", rounded(share.difference.abs() * 100.0, half))
+/// ` (10 %)`, as in the table; empty where the own time is no part of the whole.
+fn part_text(cost: &LayerCost) -> String {
+    match cost.part_of_whole() {
+        Some(part) => format!(" ({})", percent_text(part, &cost.share)),
+        None => String::new(),
+    }
+}
+
+/// A share with as many digits as the interval of `known` allows.
+fn percent_text(share: f64, known: &LayerDifference) -> String {
+    let half = known.half_width_95.map(|half| half * 100.0);
+    format!("{} %", rounded(share * 100.0, half))
 }
 
 #[cfg(test)]
@@ -89,6 +97,32 @@ mod tests {
     use crate::fixture;
     use diskproof_model::layers::{LayerDifference, PlannedLayer};
     use diskproof_model::plan::{Decide, LivePlan, Sides};
+
+    fn lowest(share: f64, half_width_95: Option<f64>) -> LayerCost {
+        let share = LayerDifference {
+            n: 7,
+            difference: share,
+            half_width_95,
+        };
+        LayerCost {
+            workload: "reads".to_owned(),
+            target: 0,
+            below: None,
+            own_time: share,
+            share,
+            rate_change: None,
+            meaning: CostMeaning::Lowest,
+        }
+    }
+
+    /// A lowest layer that surely takes longer than the highest is no part of it, and one that may
+    /// take less is at most all of it.
+    #[test]
+    fn share_of_the_lowest_layer_is_at_most_the_whole() {
+        assert_eq!(part_text(&lowest(1.1, Some(0.2))), " (100 %)");
+        assert_eq!(part_text(&lowest(1.1, Some(0.02))), "");
+        assert_eq!(part_text(&lowest(0.5, Some(0.02))), " (50 %)");
+    }
 
     /// The median of the table, also where the costs do not add up to it.
     #[test]

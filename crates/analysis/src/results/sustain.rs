@@ -1,7 +1,7 @@
 //! Writes the clause of the headline on a sustained load: its lasting rate, its fall, and what
 //! explains it.
 
-use crate::limiter::words::{amount_text, limit_text};
+use crate::limiter::words::{amount_text, base_text, limit_text};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
 use diskproof_model::sustain::{RateDrop, SustainRecord};
@@ -42,7 +42,7 @@ pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
     {
         return format!(
             "sustains {}; {} for {} after a pause of {} (bucket of {})",
-            limit_text(credit.base, &credit.unit),
+            base_text(record, credit),
             limit_text(credit.burst, &credit.unit),
             format_duration(credit.burst_ns),
             format_duration(credit.refill_ns),

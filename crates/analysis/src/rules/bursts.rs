@@ -26,7 +26,7 @@ use super::disturbed::is_disturbed;
 use super::rule::*;
 use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
-use crate::limiter::words::{amount_text, credit_text};
+use crate::limiter::words::{amount_text, credit_text, other_unit};
 use crate::limiter::{Unit, evenness_counts_in};
 use crate::mechanics::has_platters;
 use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
@@ -102,9 +102,17 @@ pub(crate) fn mean_request_bytes(row: &Row) -> f64 {
 
 /// The diagnosis of a credit, for the workloads that ran at its lower rate.
 pub(super) fn credit_diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
+    let unit = match other_unit(record, credit) {
+        Some(other) => format!(
+            " All requests had {}, so the limiter may as well count the other unit ({}).",
+            format_bytes(u64::from(other.request_bytes)),
+            other.base
+        ),
+        None => String::new(),
+    };
     let claim = format!(
         "A limiter with a burst credit of {} allows {}. {} ran at the lower rate, which is \
-         that of sustained load.",
+         that of sustained load.{unit}",
         amount_text(credit),
         credit_text(credit),
         workload_names(record, credit.at_base.iter().copied()),

@@ -3,6 +3,7 @@
 use super::rule::*;
 use crate::accept::words::fraud_text;
 use crate::words::sentence;
+use diskproof_model::accept::Fraud;
 
 pub(super) const RULE: Rule = Rule {
     code: "counterfeit-capacity",
@@ -22,6 +23,10 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let accept = record.accept()?;
+    // That one holds what it claims: `slow-capacity`.
+    if accept.figures.fraud == Some(Fraud::Slow) {
+        return None;
+    }
     let text = fraud_text(accept)?;
     let real_bytes = accept.figures.real_bytes? as f64;
     let claimed = accept.data.plan.size_bytes as f64;

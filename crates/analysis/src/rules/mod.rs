@@ -11,6 +11,7 @@
 use diskproof_model::finding::Finding;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
+use diskproof_model::sustain::DropCause;
 
 mod access_time_off;
 mod after_fall;
@@ -60,6 +61,7 @@ mod served_from_cache;
 mod short_span;
 mod slow_after_idle;
 mod slow_blocks;
+mod slow_capacity;
 mod slow_flush;
 mod slow_zone;
 mod stalled;
@@ -98,6 +100,7 @@ static RULES: &[Rule] = &[
     sync_method_differs::RULE,
     slow_flush::RULE,
     counterfeit_capacity::RULE,
+    slow_capacity::RULE,
     wrong_content::RULE,
     bad_blocks::RULE,
     unverified_blocks::RULE,
@@ -178,6 +181,17 @@ pub fn health_findings(health: &[DiskHealth]) -> Vec<Finding> {
         findings.extend(rule.find_in_health(health));
     }
     most_severe_first(findings)
+}
+
+/// The cause of a fall that a finding with this code states; `None` of other findings.
+pub(crate) fn cause_stated_by(code: &str) -> Option<DropCause> {
+    if code == burst_exhausted::RULE.code {
+        Some(DropCause::BurstCredit)
+    } else if code == cache_cliff::RULE.code {
+        Some(DropCause::WriteCache)
+    } else {
+        None
+    }
 }
 
 fn most_severe_first(mut findings: Vec<Finding>) -> Vec<Finding> {

@@ -51,16 +51,26 @@ impl Spread {
     }
 }
 
+/// The first round of the steady state in which the load ended, from 1: the last of the first five
+/// steady rounds, after which all five in a row were steady. `None` where the last are not.
+///
+/// A load on the credit of a limiter is steady, too, until its rate falls. That state is over, so
+/// it does not count.
+fn steady_since(rates: &[f64]) -> Option<u64> {
+    let mut reached_at = None;
+    for (number, window) in rates.windows(STEADY_ROUNDS).enumerate() {
+        if !Spread::from_rounds(window).is_some_and(|spread| spread.is_steady()) {
+            reached_at = None;
+        } else if reached_at.is_none() {
+            reached_at = Some((number + STEADY_ROUNDS) as u64);
+        }
+    }
+    reached_at
+}
+
 /// The steady state by rounds of this length with these rates: whether and when it was reached, and
 /// the time and bytes that it would still take. `bytes_per_second` is that of the last round.
 pub(super) fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
-    let mut reached_at = None;
-    for (number, window) in rates.windows(STEADY_ROUNDS).enumerate() {
-        if Spread::from_rounds(window).is_some_and(|spread| spread.is_steady()) {
-            reached_at = Some((number + STEADY_ROUNDS) as u64);
-            break;
-        }
-    }
     let last = rates
         .last_chunk::<STEADY_ROUNDS>()
         .and_then(|rounds| Spread::from_rounds(rounds));
@@ -80,7 +90,7 @@ pub(super) fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) 
     SteadyState {
         round_ns,
         rounds: rates.len() as u64,
-        reached_at,
+        reached_at: steady_since(rates),
         range: last.as_ref().map(|spread| spread.range),
         slope: last.as_ref().map(|spread| spread.slope),
         is_steady,

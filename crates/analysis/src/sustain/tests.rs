@@ -35,6 +35,20 @@ fn steady_state_follows_the_limits_of_snia() {
     }
 }
 
+/// 26 rounds on the credit of a limiter, and 27 after it: the state in which the load ended begins
+/// after the fall, whose window is the first without a round before it.
+#[test]
+fn steady_state_is_the_one_after_the_last_fall() {
+    let mut rates = vec![2000.0; 26];
+    rates.extend([600.0; 27]);
+    let state = steady_state(SECOND, &rates, 1e6);
+    assert_eq!((state.is_steady, state.reached_at), (true, Some(31)));
+    // A fall in the last rounds ends the state, and no other is reached.
+    rates.truncate(28);
+    let state = steady_state(SECOND, &rates, 1e6);
+    assert_eq!((state.is_steady, state.reached_at), (false, None));
+}
+
 #[test]
 fn steady_state_says_how_much_longer() {
     let stopped = steady_state(SECOND, &[0.0; 5], 0.0);
@@ -63,16 +77,12 @@ fn drop_share_of_few_or_noisy_rounds_decides_nothing() {
     assert!(fallen.low() > 0.4, "{fallen:?}");
 }
 
-/// A run whose load is the sequential writes of the fixture, which fall to a fourth after half of
-/// their time, and what the disks counted.
-fn run_that_falls(counted: Vec<CountedDisk>) -> Record {
-    let FixtureRun {
-        mut facts,
-        mut measurements,
-    } = fixture::filled(fixture::run());
-    measurements.retain(|m| m.workload.name == "sequential-write");
-    sustain_only(&mut facts, &measurements);
-    for m in &mut measurements {
+/// The sequential writes of the fixture, which fall to a fourth after half of their time.
+fn falling_writes() -> FixtureRun {
+    let mut run = fixture::filled(fixture::run());
+    run.measurements
+        .retain(|m| m.workload.name == "sequential-write");
+    for m in &mut run.measurements {
         for op in m.ops.values_mut() {
             let cells = (m.wall_ns / 2 / SERIES_INTERVAL_NS) as usize;
             for cell in &mut op.series.cells[..cells] {
@@ -82,11 +92,31 @@ fn run_that_falls(counted: Vec<CountedDisk>) -> Record {
             (op.count, op.bytes) = (total.ops, total.bytes);
         }
     }
+    run
+}
+
+/// A run whose load is the writes that fall, and what the disks counted.
+fn run_that_falls(counted: Vec<CountedDisk>) -> Record {
+    let FixtureRun {
+        mut facts,
+        measurements,
+    } = falling_writes();
+    sustain_only(&mut facts, &measurements);
     let data = RunData {
         counted,
         ..RunData::from_measurements(measurements)
     };
     judge(facts, &data, &[])
+}
+
+/// The same writes without pauses after them.
+fn fallen_in_check() -> Record {
+    let run = falling_writes();
+    judge(
+        run.facts,
+        &RunData::from_measurements(run.measurements),
+        &[],
+    )
 }
 
 fn sustain_only(facts: &mut RunFacts, measurements: &[Measurement]) {
@@ -152,6 +182,26 @@ fn fall_has_its_moment_its_factor_and_a_cause_only_where_one_is_proved() {
     assert_eq!(judged_again(record.clone()).1, Rejudged::Same);
 }
 
+/// Writes that fell, and no pause after which they were fast again: the result names no cause, so
+/// no finding does. `check` has no pauses, and keeps the finding.
+#[test]
+fn findings_state_no_other_cause_than_the_result() {
+    let codes = |record: &Record| -> Vec<String> {
+        let mut codes: Vec<String> = Vec::new();
+        for finding in &record.findings {
+            if rules::cause_stated_by(&finding.code).is_some() {
+                codes.push(finding.code.clone());
+            }
+        }
+        codes
+    };
+    let record = run_that_falls(Vec::new());
+    let cause = record.sustain().unwrap().drop.as_ref().unwrap().cause;
+    assert_eq!(cause, DropCause::Unknown);
+    assert_eq!(codes(&record), Vec::<String>::new());
+    assert_eq!(codes(&fallen_in_check()), ["cache-cliff"]);
+}
+
 #[test]
 fn healthy_load_has_no_fall() {
     let FixtureRun {
@@ -186,13 +236,67 @@ struct TrueBucket {
     uneven: f64,
 }
 
+/// A limiter in bytes lets a third of the requests of eight times the size through: the lasting
+/// rate in requests is its base in bytes over the size of one.
+#[test]
+fn lasting_rate_of_a_limiter_in_bytes_is_its_base() {
+    let mut noise = Noise(7);
+    let bucket = TrueBucket {
+        base: 84.0,
+        burst: 381.0,
+        credit: 13_300.0,
+        uneven: 0.05,
+    };
+    let record = run_through_with_blocks(&bucket, &mut noise, 256 << 10);
+    let found = record.sustain().unwrap();
+    let figures = found.bucket.as_ref().unwrap();
+    assert_eq!(figures.base.unit, "B/s");
+    assert_eq!(found.lasting.unit, "1/s");
+    let requests = figures.base.value / f64::from(256 << 10);
+    assert!(
+        (found.lasting.value / requests - 1.0).abs() < 1e-9,
+        "{found:?}"
+    );
+    assert!(holds(&found.lasting, 84.0), "{:?}", found.lasting);
+    assert!(found.lasting.half_width_95.unwrap() < 0.02 * 84.0);
+}
+
+/// One block size tells no unit: the rate is stated in both.
+#[test]
+fn limiter_that_one_block_size_met_has_both_units() {
+    let mut noise = Noise(7);
+    let bucket = TrueBucket {
+        base: 500.0,
+        burst: 2000.0,
+        credit: 30_000.0,
+        uneven: 0.05,
+    };
+    let record = run_through_with_blocks(&bucket, &mut noise, 32 << 10);
+    let headline = record.verdict.as_ref().unwrap().headline.clone();
+    crate::fixture::states(&headline, &["500/s", "16.4 MB/s", "32 KiB"]);
+    let exhausted = record
+        .findings
+        .iter()
+        .find(|finding| finding.code == "burst-exhausted")
+        .unwrap();
+    crate::fixture::states(&exhausted.claim, &["16.4 MB/s"]);
+    assert_eq!(record.only_request_bytes(0), Some(32 << 10));
+    assert_eq!(fixture::record().only_request_bytes(0), None);
+}
+
 /// A run whose load reads through this limiter for two minutes.
 fn run_through(bucket: &TrueBucket, noise: &mut Noise) -> Record {
+    run_through_with_blocks(bucket, noise, 8 << 10)
+}
+
+/// The same with requests of this size.
+fn run_through_with_blocks(bucket: &TrueBucket, noise: &mut Noise, block_bytes: u32) -> Record {
     let FixtureRun {
         mut facts,
         mut measurements,
     } = fixture::run();
     measurements.retain(|m| m.workload.name == "random-read-d32");
+    measurements[0].workload.block_bytes = block_bytes;
     sustain_only(&mut facts, &measurements);
     let m = &mut measurements[0];
     m.wall_ns = 120 * SECOND;

@@ -549,9 +549,14 @@ pub struct AcceptFigures {
     /// The behaviour of a disk beyond its real size; absent where it has the size that it claims.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fraud: Option<Fraud>,
-    /// The size that it really has, in bytes; absent where the damage has no border.
+    /// The size that it really has, in bytes, all of which it keeps; absent where the damage has no
+    /// border.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_bytes: Option<u64>,
+    /// The first address that it does not keep, where a probe read nothing between that and
+    /// `real_bytes`: the size may be up to this. Absent where the size is exact.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub real_bytes_max: Option<u64>,
     /// Bytes of the cache that held the last writes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_bytes: Option<u64>,

@@ -112,7 +112,8 @@ impl<'e> FigureFormat<'e> {
 /// The unit of the figure in a threshold; `None` of a plain number.
 fn unit_of_threshold(expression: &str) -> Option<&'static str> {
     let figure = expression.split(['<', '>', '=']).next()?;
-    if figure.trim_end().ends_with(".cpu") {
+    // A threshold in percent has a figure in percent, as `sustain.drop`.
+    if figure.trim_end().ends_with(".cpu") || expression.trim_end().ends_with('%') {
         return Some(PERCENT);
     }
     unit_of(expression)
@@ -242,6 +243,7 @@ mod tests {
             ("etcd-wal.sync.p99<=10ms", 185_471.0, "185 µs"),
             ("randread.cpu<=50%", 32.3498565, "32.3 %"),
             ("randread.cpu <= 50%", 4.0, "4.00 %"),
+            ("sustain.drop<=20%", 81.2, "81.2 %"),
             ("x.other>1", 0.5, "0.5"),
         ];
         for (expression, value, text) in cases {

@@ -170,14 +170,10 @@ fn share_text(cost: &LayerCost) -> String {
         }
         CostMeaning::Real | CostMeaning::Lowest => {
             let half = cost.share.half_width_95;
-            let slack = half.unwrap_or(0.0);
-            let share = cost.share.difference;
-            // A layer that answers from a cache is faster than the one below it: the layers are no
-            // parts of a whole then.
-            if share + slack < 0.0 || share - slack > 1.0 {
-                return labels::UNKNOWN.to_owned();
+            match cost.part_of_whole() {
+                Some(part) => format!("{} %", percent_number(part, half)),
+                None => labels::UNKNOWN.to_owned(),
             }
-            format!("{} %", percent_number(share.clamp(0.0, 1.0), half))
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) fn blocks(record: &Record, sustain: &SustainRecord) -> Vec<Block> {
         facts.push(("fall", no_drop_text(sustain)));
     }
     if let Some(bucket) = &sustain.bucket {
-        facts.push(("bucket", bucket_text(bucket)));
+        facts.push(("bucket", bucket_text(record, bucket)));
     }
     for recovery in &sustain.recoveries {
         facts.push(("recovery", recovery_text(recovery)));
@@ -130,9 +130,17 @@ fn unknown_text(record: &Record, sustain: &SustainRecord) -> String {
     format!("unknown; nothing proves one of {}", list(possible))
 }
 
-fn bucket_text(bucket: &BucketFigures) -> String {
+fn bucket_text(record: &Record, bucket: &BucketFigures) -> String {
+    // The load runs on the first target.
+    let unit = match record.only_request_bytes(0) {
+        Some(bytes) => format!(
+            "; all requests had {}, so it may count requests or bytes",
+            glue(&format_bytes(u64::from(bytes)))
+        ),
+        None => String::new(),
+    };
     format!(
-        "{} for ever, {} with credit; the credit is {}{}, which refills in {}",
+        "{} for ever, {} with credit; the credit is {}{}, which refills in {}{unit}",
         bucket.base.text(),
         bucket.burst.text(),
         if bucket.credit_is_lower_bound {

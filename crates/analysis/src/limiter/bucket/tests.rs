@@ -7,6 +7,7 @@ use crate::limiter::held::held_rate;
 use crate::limiter::late_fall::late_fall;
 use crate::limiter::plateau::{PLATEAU_NS_MIN, is_even};
 use crate::limiter::stretch::Role;
+use crate::limiter::sustained::sustained_from_ns;
 
 const SECOND: f64 = 1e9;
 const CELL_NS: f64 = 1e7;
@@ -720,29 +721,4 @@ fn few_cells_are_even_along_a_line() {
     // Fewer than forty requests may be even by chance, and so may a time below 200 ms.
     assert!(!is_even(&[15.0, 15.0], cell_ns));
     assert!(!is_even(&[30.0, 30.0], cell_ns / 2.0));
-}
-
-/// Twenty cells above the base, then sixty at it: the row used no credit after 200 ms.
-#[test]
-fn row_is_sustained_after_its_last_burst() {
-    let bucket = Bucket {
-        unit: Unit::Requests,
-        base: 1000.0,
-        burst: 3000.0,
-        credit: 400.0,
-        is_whole: false,
-        has_refilled: false,
-        spent_ns: 20.0 * CELL_NS,
-        rows: vec![0],
-        has_reads: true,
-    };
-    let mut cells = vec![30.0; 20];
-    cells.extend([10.0; 60]);
-    let stretches = [stretch_of(0.0, &cells)];
-    let from_ns = sustained_from_ns(&stretches, 0, &bucket).unwrap();
-    assert_eq!(from_ns, 20.0 * CELL_NS);
-    assert_eq!(sustained_from_ns(&stretches, 1, &bucket), None);
-    // Less than half a second at the base is not enough.
-    let short = [stretch_of(0.0, &cells[..60])];
-    assert_eq!(sustained_from_ns(&short, 0, &bucket), None);
 }
