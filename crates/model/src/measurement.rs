@@ -99,6 +99,11 @@ pub struct Measurement {
     /// The hang of the target that ended the wait for its requests; absent where it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
+    /// The longest time in which the target answered nothing while it was made ready for the
+    /// workload, or for one of its slices, in nanoseconds; 0 where none was as long as
+    /// [`SILENCE_NS_MIN`].
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub silence_before_ns: u64,
     /// Times in which this program did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
@@ -202,6 +207,7 @@ impl Measurement {
             punted: None,
             verify: None,
             hang: None,
+            silence_before_ns: 0,
             interruptions: Vec::new(),
             first_write: None,
             laid_out: None,
@@ -247,6 +253,10 @@ impl MeasuredSpan {
         }
     }
 }
+
+/// Shorter silences of a target that is made ready are not kept: a busy machine makes such, and a
+/// disk's own housekeeping. Chosen, not measured.
+pub const SILENCE_NS_MIN: u64 = 500_000_000;
 
 /// Requests that were never answered: the target hung, or the run ended before that could be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -141,6 +141,7 @@ impl Measurement {
             punted,
             verify,
             hang,
+            silence_before_ns,
             interruptions,
             first_write,
             laid_out,
@@ -177,6 +178,7 @@ impl Measurement {
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
         self.hang = self.hang.or(hang);
+        self.silence_before_ns = self.silence_before_ns.max(silence_before_ns);
         self.interruptions.extend(interruptions);
         self.first_write = self.first_write.take().or(first_write);
         self.laid_out = self.laid_out.or(laid_out);

@@ -56,13 +56,19 @@ pub enum NotProvenReason {
     /// The target has writes that the run could not make before the log had more reports: the run
     /// goes on, or the log lost its end.
     LogBehind,
+    /// A later run wrote over the target of this one.
+    Overwritten,
 }
 
 impl NotProvenReason {
     /// True where the counts of lost writes follow from the reason and show nothing of the disk.
     pub fn voids_damage(self) -> bool {
         match self {
-            Self::Stopped | Self::NothingAcknowledged | Self::NoTrace | Self::LogBehind => true,
+            Self::Stopped
+            | Self::NothingAcknowledged
+            | Self::NoTrace
+            | Self::LogBehind
+            | Self::Overwritten => true,
             Self::NothingVanished | Self::NoEvidence => false,
         }
     }
@@ -145,6 +151,9 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
     debug_assert_eq!(content.len(), log.description.streams.len());
     let mut first_damage_ns: Option<u64> = None;
     let mut reach = LogReach::Whole;
+    if content.iter().any(StreamContent::is_overwritten) {
+        reach = LogReach::Overwritten;
+    }
     let streams = log.description.streams.iter().zip(&counts).zip(content);
     for (index, ((stream, &count), content)) in streams.enumerate() {
         report.has_trace |= content.has_trace();
@@ -154,7 +163,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
             report.control_vanished += count_vanished(*stream, count, content);
             continue;
         }
-        if content.newest() > count + stream.ahead_max() {
+        if reach == LogReach::Whole && content.newest() > count + stream.ahead_max() {
             reach = LogReach::Behind;
         }
         let outcome = match content {
@@ -192,6 +201,8 @@ enum LogReach {
     Whole,
     /// The run has reported more than the log has.
     Behind,
+    /// Writes of a later run, which this log does not have.
+    Overwritten,
 }
 
 /// Draws the conclusion from the counts of a report. The order matters: damage counts only on a
@@ -203,6 +214,8 @@ fn conclude(report: &CutReport, end: LogEnd, reach: LogReach, facts: VerifyFacts
     let damaged: u64 = report.streams.iter().map(StreamOutcome::damaged).sum();
     if end == LogEnd::Stopped {
         Conclusion::NotProven(NotProvenReason::Stopped)
+    } else if reach == LogReach::Overwritten {
+        Conclusion::NotProven(NotProvenReason::Overwritten)
     } else if !is_target_of_run {
         Conclusion::NotProven(NotProvenReason::NoTrace)
     } else if reach == LogReach::Behind {
@@ -235,6 +248,14 @@ impl StreamContent {
         match self {
             Self::Slots(slots) => slots.iter().any(SlotState::has_trace),
             Self::Names(names) => !names.is_empty(),
+        }
+    }
+
+    /// True if a later run wrote over a part of it.
+    fn is_overwritten(&self) -> bool {
+        match self {
+            Self::Slots(slots) => slots.contains(&SlotState::Overwritten),
+            Self::Names(_) => false,
         }
     }
 
@@ -305,7 +326,10 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
             // An interrupted write can garble every sector of its page, but not of all pages. A
             // file is replaced by a rename, which leaves the old one or the new one.
             SlotState::Garbled if may_be_in_flight && stream.is_paged() && has_trace => None,
-            SlotState::Whole(0) | SlotState::Foreign | SlotState::Garbled => {
+            SlotState::Whole(0)
+            | SlotState::Foreign
+            | SlotState::Overwritten
+            | SlotState::Garbled => {
                 outcome.lost += later_writes(stream, slot, 0, count);
                 Some(u64::from(slot) + 1)
             }

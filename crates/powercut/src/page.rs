@@ -22,7 +22,8 @@ const SLOT_AT: usize = 28;
 const NUMBER_AT: usize = 32;
 const CHECKSUM_AT: usize = 40;
 const CHECKSUM_END: usize = 44;
-/// Bytes of the header, filled up with zeros. The mark of own data follows it (`own_data`).
+const STARTED_AT: usize = 44;
+/// Bytes of the header. The mark of own data follows it (`own_data`).
 const HEADER_BYTES: usize = 48;
 
 /// A page at an address that suits direct I/O.
@@ -35,6 +36,8 @@ pub(crate) struct AlignedPage(pub [u8; PAGE_BYTES]);
 pub(crate) struct PageLabel {
     /// Id of the run.
     pub run: u128,
+    /// Start of the run by the writer's clock, in seconds since 1970.
+    pub started_s: u32,
     /// Index of the stream in the run.
     pub stream: u16,
     /// Place within the stream.
@@ -49,6 +52,8 @@ pub enum SlotState {
     /// Nothing of this run, and at least one sector with what was there before: a blank one, or one
     /// of another run. Also a slot that is not there at all.
     Foreign,
+    /// At least one sector of a run that started later: it shows nothing of what the disk kept.
+    Overwritten,
     /// Bytes that belong to no run, in every sector: an interrupted write can leave such a slot.
     Garbled,
     /// The whole content of this write.
@@ -75,7 +80,7 @@ impl SlotState {
         match self {
             Self::Whole(number) => *number,
             Self::Mixed { oldest, .. } => *oldest,
-            Self::Foreign | Self::Garbled | Self::Unreadable => 0,
+            Self::Foreign | Self::Overwritten | Self::Garbled | Self::Unreadable => 0,
         }
     }
 }
@@ -102,6 +107,7 @@ pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
         sector[SECTOR_AT..SLOT_AT].copy_from_slice(&(index as u16).to_le_bytes());
         sector[SLOT_AT..NUMBER_AT].copy_from_slice(&label.slot.to_le_bytes());
         sector[NUMBER_AT..CHECKSUM_AT].copy_from_slice(&label.number.to_le_bytes());
+        sector[STARTED_AT..HEADER_BYTES].copy_from_slice(&label.started_s.to_le_bytes());
         let sum = checksum(sector);
         sector[CHECKSUM_AT..CHECKSUM_END].copy_from_slice(&sum.to_le_bytes());
     }
@@ -121,6 +127,9 @@ pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
     let mut has_trace = false;
     let mut is_garbled = !content.is_empty();
     for (index, sector) in content.chunks(SECTOR_BYTES).enumerate() {
+        if is_of_later_run(sector, place) {
+            return SlotState::Overwritten;
+        }
         has_trace |= names_run(sector, place.run);
         is_garbled &= is_garbled_sector(sector);
         match sector_number(sector, index, place) {
@@ -160,6 +169,19 @@ fn names_run(sector: &[u8], run: u128) -> bool {
         && sector.get(RUN_AT..STREAM_AT) == Some(&run.to_le_bytes()[..])
 }
 
+/// True of an intact sector of a run that started after that of `place`. The clock of the writer may
+/// have been set back meanwhile: such a run counts as an earlier one.
+fn is_of_later_run(sector: &[u8], place: PageLabel) -> bool {
+    if sector.len() != SECTOR_BYTES || sector[..RUN_AT] != *MAGIC || names_run(sector, place.run) {
+        return false;
+    }
+    let is_intact = sector[CHECKSUM_AT..CHECKSUM_END] == checksum(sector).to_le_bytes();
+    match sector[STARTED_AT..HEADER_BYTES].try_into() {
+        Ok(started) => is_intact && u32::from_le_bytes(started) > place.started_s,
+        Err(_) => false,
+    }
+}
+
 /// Returns the number of the write that a sector belongs to; `None` if the sector is damaged or is
 /// not the one of this index at this place.
 fn sector_number(sector: &[u8], index: usize, place: PageLabel) -> Option<u64> {
@@ -193,6 +215,7 @@ mod tests {
 
     const PLACE: PageLabel = PageLabel {
         run: 7 << 100 | 5,
+        started_s: 1000,
         stream: 2,
         slot: 9,
         number: 0,
@@ -223,6 +246,41 @@ mod tests {
         assert_eq!(other(PageLabel { run: 5, ..PLACE }), SlotState::Foreign);
         assert_eq!(inspect(&[0; PAGE_BYTES], PLACE), SlotState::Foreign);
         assert_eq!(inspect(&[], PLACE), SlotState::Foreign);
+    }
+
+    /// A page of an earlier run is what a disk shows that lost this one.
+    #[test]
+    fn page_of_a_later_run_is_told_from_one_of_an_earlier_run() {
+        let state_at = |started_s| {
+            let other_run = PageLabel {
+                run: 5,
+                started_s,
+                ..PLACE
+            };
+            let mut left = page(1);
+            fill(&mut left[SECTOR_BYTES..2 * SECTOR_BYTES], other_run);
+            inspect(&left, PLACE)
+        };
+        assert_eq!(state_at(1001), SlotState::Overwritten);
+        let torn = SlotState::Mixed {
+            oldest: 1,
+            has_invalid: true,
+        };
+        assert_eq!([state_at(999), state_at(1000)], [torn, torn]);
+        // Bytes that only look like such a sector are garbage.
+        let mut damaged = page(1);
+        fill(
+            &mut damaged,
+            PageLabel {
+                run: 5,
+                started_s: 1001,
+                ..PLACE
+            },
+        );
+        for sector in damaged.chunks_mut(SECTOR_BYTES) {
+            sector[SECTOR_BYTES - 1] ^= 1;
+        }
+        assert_ne!(inspect(&damaged, PLACE), SlotState::Overwritten);
     }
 
     #[test]

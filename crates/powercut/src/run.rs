@@ -373,6 +373,7 @@ impl RunDescription {
         debug_assert!(run.is_some(), "unchecked description");
         PageLabel {
             run: run.unwrap_or_default(),
+            started_s: u32::try_from(self.started_ms / 1000).unwrap_or(u32::MAX),
             stream: stream as u16,
             slot,
             number,

@@ -223,6 +223,10 @@ fn not_proven_meaning(reason: Option<NotProvenReason>) -> &'static str {
             "The target has newer writes than the log. The run is still writing, or the log lost \
              its last reports. Stop the writer, or verify against the complete log."
         }
+        Some(NotProvenReason::Overwritten) => {
+            "A later run of powercut wrote over the pages of this one, so nothing shows what the \
+             disk had kept. Verify that run, or test again."
+        }
         Some(NotProvenReason::NothingVanished) | None => {
             "Every acknowledged write is there, and so is every write that the disk had only \
              accepted. The disk kept its power (a reset or reboot does not cut it), has no \
@@ -283,7 +287,8 @@ mod tests {
     #[test]
     fn page_shows_lost_writes_only_where_they_prove_something() {
         use NotProvenReason::{
-            LogBehind, NoEvidence, NoTrace, NothingAcknowledged, NothingVanished, Stopped,
+            LogBehind, NoEvidence, NoTrace, NothingAcknowledged, NothingVanished, Overwritten,
+            Stopped,
         };
         let shows_lost = |reason| {
             let report = CutReport {
@@ -313,7 +318,13 @@ mod tests {
             assert!(page.contains(" 70\n") || page.contains(" 70 "), "{page}");
             page.contains(" 26 ")
         };
-        for reason in [Stopped, NothingAcknowledged, NoTrace, LogBehind] {
+        for reason in [
+            Stopped,
+            NothingAcknowledged,
+            NoTrace,
+            LogBehind,
+            Overwritten,
+        ] {
             assert!(!shows_lost(reason), "{reason:?}");
         }
         for reason in [NothingVanished, NoEvidence] {

@@ -1,5 +1,6 @@
 //! `burst-exhausted`: a volume was faster at first than it stays, because its burst credit was used
-//! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`.
+//! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`. See the list
+//! of findings in the head of `bursts.rs`.
 
 use super::after_fall::{AfterFall, Fall};
 use super::bursts::*;
@@ -92,6 +93,18 @@ pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
     credits
 }
 
+/// True if the credit of a target is known: the whole run shows it, or the fall of a workload.
+pub(super) fn is_credit_known(record: &Record, target: usize) -> bool {
+    let is_shown_by_run = record
+        .burst_credits
+        .iter()
+        .any(|credit| credit.target == target);
+    is_shown_by_run
+        || credits_of_falls(record)
+            .iter()
+            .any(|fallen| fallen.credit.target == target)
+}
+
 /// True if a limiter may be what made a workload slower: the rate after the fall is as even as only
 /// a limiter's. Where too little was measured to tell, a disk that is attached to this very machine
 /// has none.
@@ -114,11 +127,7 @@ fn unit_of_fall(
     if have_reads(slowed) {
         return may_have_limiter(record, witness).then_some(usual);
     }
-    let other = match usual {
-        Unit::Requests => Unit::Bytes,
-        Unit::Bytes => Unit::Requests,
-    };
-    [usual, other]
+    [usual, usual.other()]
         .into_iter()
         .find(|unit| witness.fall_in(record, *unit).reads_after(record) == AfterFall::Limited)
 }

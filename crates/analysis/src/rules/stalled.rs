@@ -51,13 +51,21 @@ const QUEUE_TIMES_MAX: f64 = 2.0;
 /// evidence has them all.
 const PAUSES_NAMED_MAX: usize = 3;
 
+/// The beginning of a pause.
+enum PauseStart {
+    /// While the target was made ready for the workload, or for a slice of it.
+    BeforeRequests,
+    /// So many nanoseconds after the start of the workload or survey.
+    After(u64),
+    /// Over the end of a slice: its requests ended after the measured time.
+    OverTheEnd,
+}
+
 /// A pause without a completion.
 struct Pause {
     /// The workload, or the survey, as a list names it.
     place: String,
-    /// Nanoseconds from the start of the workload or survey to the pause; `None` of one over the
-    /// end of a slice, whose requests ended after the measured time.
-    start_ns: Option<u64>,
+    start: PauseStart,
     length_ns: u64,
     /// Requests that waited.
     requests: u64,
@@ -102,13 +110,19 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 fn describe_pause(pause: &Pause) -> String {
-    let place = match pause.start_ns {
-        Some(start_ns) => format!("{} after its start", format_duration(start_ns)),
-        None => "over the end of a slice".to_owned(),
+    let length = format_duration(pause.length_ns);
+    let start = match pause.start {
+        PauseStart::BeforeRequests => {
+            return format!(
+                "for {length} before the requests of {}, while it was made ready",
+                pause.place
+            );
+        }
+        PauseStart::After(start_ns) => format!("{} after its start", format_duration(start_ns)),
+        PauseStart::OverTheEnd => "over the end of a slice".to_owned(),
     };
     format!(
-        "for {} in {}, {place}, while {} waited",
-        format_duration(pause.length_ns),
+        "for {length} in {}, {start}, while {} waited",
         pause.place,
         counted(pause.requests, "request")
     )
@@ -135,7 +149,8 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         return None;
     }
     let ops = row.headline_ops();
-    let seen = longer(pause_in_series(row, &ops), pause_over_the_end(row, &ops))?;
+    let measured_pause = longer(pause_in_series(row, &ops), pause_over_the_end(row, &ops));
+    let seen = longer(measured_pause, pause_before(row))?;
     let length_ns = seen.length_ns;
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
         return None;
@@ -150,9 +165,9 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     let longest_ns = seen.longest_ns as f64;
     Some(Pause {
         place: workload_name(record, row),
-        start_ns: seen.start_ns,
-        length_ns,
         requests: waiting_requests(row, &ops, length_ns),
+        start: seen.start,
+        length_ns,
         evidence: measured.evidence(&seen.path, longest_ns, LENGTH_NS_MIN as f64, "ns"),
         limit,
     })
@@ -160,8 +175,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
 
 /// A time without a completion in one row of the record.
 struct SeenPause {
-    /// As in [`Pause`].
-    start_ns: Option<u64>,
+    start: PauseStart,
     length_ns: u64,
     /// The longest latency that proves it, and its place in the row.
     longest_ns: u64,
@@ -187,10 +201,25 @@ fn pause_in_series(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> 
         return None;
     }
     Some(SeenPause {
-        start_ns: Some(gap.end_ns.saturating_sub(length_ns)),
+        start: PauseStart::After(gap.end_ns.saturating_sub(length_ns)),
         length_ns,
         longest_ns: slowest.latency_ns,
         path: format!("data/ops/{}/series", slowest.kind.as_str()),
+    })
+}
+
+/// The silence of the target before the requests of the workload. The first requests, the trials of
+/// engines and the writing back before it are no part of any measured time.
+fn pause_before(row: &Row) -> Option<SeenPause> {
+    let silence_ns = row.data.silence_before_ns;
+    if silence_ns < LENGTH_NS_MIN {
+        return None;
+    }
+    Some(SeenPause {
+        start: PauseStart::BeforeRequests,
+        length_ns: silence_ns,
+        longest_ns: silence_ns,
+        path: "data/silence_before_ns".to_owned(),
     })
 }
 
@@ -216,7 +245,7 @@ fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPaus
         waiting = waiting.saturating_sub(ops.count);
         if waiting == 0 {
             return Some(SeenPause {
-                start_ns: None,
+                start: PauseStart::OverTheEnd,
                 length_ns: ops.latency_ns,
                 longest_ns: longest.latency_ns,
                 path: format!("data/ops/{}/latency", longest.kind.as_str()),
@@ -407,7 +436,7 @@ fn survey_pause(record: &Record) -> Option<Pause> {
     let lasted_ns = stall.lasted_ns as f64;
     Some(Pause {
         place: SURVEY.to_owned(),
-        start_ns: Some(stall.since_ns.saturating_sub(surface.data.start_ns)),
+        start: PauseStart::After(stall.since_ns.saturating_sub(surface.data.start_ns)),
         length_ns: stall.lasted_ns,
         requests: stall.requests,
         evidence: evidence_at(path, lasted_ns, LENGTH_NS_MIN as f64, "ns"),
@@ -487,6 +516,21 @@ mod tests {
         for (index, change) in silent.into_iter().enumerate() {
             assert_eq!(check(&reads(change)), None, "{index}");
         }
+    }
+
+    /// The disk stood still while it was made ready, when no request of the workload was timed.
+    #[test]
+    fn silence_before_the_requests_is_a_pause() {
+        let silent = |ns| {
+            check(&reads(move |measurement| {
+                measurement.silence_before_ns = ns
+            }))
+        };
+        let finding = silent(4 * SECOND).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["4.0 s", "random-read-d32"]);
+        states(&finding.evidence[0].path, &["/data/silence_before_ns"]);
+        assert_eq!(silent(499 * MS), None);
     }
 
     /// All 32 requests in flight at the end of a slice ended two seconds later, in no cell.

@@ -27,7 +27,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
@@ -150,6 +150,8 @@ pub struct OpenTarget {
     claiming: Option<Arc<OwnedFd>>,
     /// Requests before any workload that the disk failed, until a workload counts them.
     uncounted_failures: Vec<FailedRequest>,
+    /// The longest time in which it answered nothing, before any workload, in nanoseconds.
+    silence_ns: AtomicU64,
     /// True once [`Self::leave_open`] was called.
     is_left_open: AtomicBool,
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
@@ -208,6 +210,7 @@ impl OpenTarget {
             advice: Advice::Normal,
             claiming: None,
             uncounted_failures: Vec::new(),
+            silence_ns: AtomicU64::new(0),
             is_left_open: AtomicBool::new(false),
             in_memory: Arc::default(),
             write_hints: Arc::default(),
@@ -668,7 +671,10 @@ impl OpenTarget {
     /// Must not be called while requests are in flight.
     pub fn set_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
         let cache = self.choose_cache(policy)?;
-        self.empty_cache_for(cache.used)?;
+        if self.must_be_empty_for(cache.used) {
+            self.write_back()?;
+            self.drop_cache();
+        }
         Ok(cache)
     }
 
@@ -690,17 +696,13 @@ impl OpenTarget {
         })
     }
 
-    /// The second half of [`OpenTarget::set_cache`]: writes dirty pages back and drops the target's
-    /// pages, where `used` needs that.
-    pub fn empty_cache_for(&self, used: CachePolicy) -> Result<(), OpenError> {
+    /// True if the page cache must hold nothing of the target where it is used in this way: dirty
+    /// pages are written back, and all are dropped.
+    pub fn must_be_empty_for(&self, used: CachePolicy) -> bool {
         // Pages left dirty by a buffered workload would be written back in the middle of a direct
         // one. An existing file's pages belong to others: those are dropped only where
         // buffered figures would be false otherwise.
-        if used == CachePolicy::Buffered || (used == CachePolicy::Direct && self.is_writable()) {
-            self.write_back()?;
-            self.drop_cache();
-        }
-        Ok(())
+        used == CachePolicy::Buffered || (used == CachePolicy::Direct && self.is_writable())
     }
 
     /// True if the filesystem takes O_DIRECT and would use the page cache all the same.
@@ -827,6 +829,16 @@ impl OpenTarget {
         std::mem::take(&mut self.uncounted_failures)
     }
 
+    /// Notes a time in which the target answered nothing before a workload, for the next one.
+    pub fn note_silence(&self, silence_ns: u64) {
+        self.silence_ns.fetch_max(silence_ns, Ordering::Relaxed);
+    }
+
+    /// The longest silence that was noted, which is handed out once.
+    pub fn take_silence_ns(&self) -> u64 {
+        self.silence_ns.swap(0, Ordering::Relaxed)
+    }
+
     /// Tries a direct request, unless its outcome is known, and notes the outcome.
     fn prove_direct(&mut self) -> Result<(), OpenError> {
         if let Some(trial) = self.direct_trial()? {
@@ -843,7 +855,12 @@ impl OpenTarget {
         }
         self.files()
             .try_for_each(fdatasync)
-            .map_err(self.failed("write it back (fdatasync)"))
+            .map_err(|errno| self.write_back_error(errno))
+    }
+
+    /// The error of a target that could not be written back.
+    pub fn write_back_error(&self, errno: Errno) -> OpenError {
+        self.failed("write it back (fdatasync)")(errno)
     }
 
     fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError {

@@ -110,7 +110,7 @@ impl Session {
         };
         let mut early_errors = EarlyErrors::take_from(target);
         early_errors.append(prove_direct(&reads, target, self.patience(watch))?);
-        let cache = set_cache(&reads, target)?;
+        let cache = set_cache(&reads, target, self.patience(watch))?;
         let first = find_slow(&reads, target, self.patience(watch))?;
         early_errors.append(first.errors);
         let use_case = EngineUseCase {

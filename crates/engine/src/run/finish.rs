@@ -43,7 +43,7 @@ impl Session {
         let stop = AtomicBool::new(false);
         let call = self.call_on(assignment, Phase::Measure, &stop);
         Ok(match call.run(watch, look, sync_files)? {
-            CallEnd::Returned(synced) => synced,
+            CallEnd::Returned(synced) => synced.value,
             CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
                 abandon_target(assignments, assignment.target);
                 let since_ns = MonotonicClock.now().saturating_sub(lasted_ns);

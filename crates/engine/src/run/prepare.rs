@@ -10,7 +10,7 @@ use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::{EarlyErrors, SlowTarget};
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{EngineUseCase, select};
-use crate::run::watched_call::{Patience, call_before_run};
+use crate::run::watched_call::{Patience, call_before_run, write_back_before_run};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{CacheUse, MeasuredSpan, Measurement, PerOp};
 use diskproof_model::plan::{
@@ -115,6 +115,7 @@ pub(crate) fn prepare_target(
         known: Measurement {
             unwritten_bytes,
             punted: selected.is_punted,
+            silence_before_ns: target.take_silence_ns(),
             ops,
             ..Measurement::unmeasured(workload.clone(), span, selected.engine, cache)
         },
@@ -367,11 +368,12 @@ pub(crate) fn prove_direct(
 pub(crate) fn set_cache(
     workload: &Workload,
     target: &mut OpenTarget,
+    patience: Patience<'_>,
 ) -> Result<CacheUse, RunError> {
     let mmap = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
     if mmap && workload.cache == CachePolicy::Direct {
         let buffered = target.choose_cache(CachePolicy::Buffered)?;
-        empty_cache(workload, target, buffered.used)?;
+        empty_cache(workload, target, buffered.used, patience)?;
         return Ok(CacheUse {
             asked: CachePolicy::Direct,
             why: Some("a memory mapping always goes through the page cache".to_owned()),
@@ -379,10 +381,11 @@ pub(crate) fn set_cache(
         });
     }
     let cache = target.choose_cache(workload.cache)?;
-    empty_cache(workload, target, cache.used)?;
     if workload.drops_cache_first && cache.used == CachePolicy::Cached {
-        target.write_back()?;
+        write_back_before_run(workload, target, patience)?;
         target.drop_cache();
+    } else {
+        empty_cache(workload, target, cache.used, patience)?;
     }
     Ok(cache)
 }
@@ -393,13 +396,17 @@ fn empty_cache(
     workload: &Workload,
     target: &OpenTarget,
     used: CachePolicy,
+    patience: Patience<'_>,
 ) -> Result<(), RunError> {
     if workload.writes_partial_blocks(used) {
-        target.write_back()?;
+        write_back_before_run(workload, target, patience)
+    } else if target.must_be_empty_for(used) {
+        write_back_before_run(workload, target, patience)?;
+        target.drop_cache();
+        Ok(())
     } else {
-        target.empty_cache_for(used)?;
+        Ok(())
     }
-    Ok(())
 }
 
 /// Refuses block sizes, starts and strides that direct I/O or discards do not take.

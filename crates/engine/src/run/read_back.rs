@@ -127,8 +127,9 @@ pub(super) fn verify(
         }
     };
     match call.run(watch, look, |files| read_back.run(files))? {
-        CallEnd::Returned(Ok(end)) => Ok(end),
-        CallEnd::Returned(Err(source)) => Err(worker_error(call.workload, call.open, source)),
+        CallEnd::Returned(returned) => returned
+            .value
+            .map_err(|source| worker_error(call.workload, call.open, source)),
         CallEnd::Silent(SilentCall { silent_ns, .. }) => Ok(VerifyEnd::Silent(silent_ns)),
     }
 }

@@ -394,7 +394,7 @@ impl Session {
             ..Workload::named("first write")
         };
         let mut errors = prove_direct(&writes, target, self.patience(watch))?;
-        set_cache(&writes, target)?;
+        set_cache(&writes, target, self.patience(watch))?;
         let first = find_slow(&writes, target, self.patience(watch))?;
         errors.append(first.errors);
         errors.leave_to(target);
@@ -439,7 +439,7 @@ impl Session {
         check_writable(workload, target)?;
         let mut errors = EarlyErrors::take_from(target);
         errors.append(prove_direct(workload, target, self.patience(watch))?);
-        let cache = set_cache(workload, target)?;
+        let cache = set_cache(workload, target, self.patience(watch))?;
         self.check_direct(workload, &cache, target)?;
         let size_bytes = target.capacity_bytes().max(target.usable_bytes());
         check_alignment(
@@ -452,7 +452,7 @@ impl Session {
         self.give_content(workload, target, watch)?;
         if target.usable_bytes() != bytes_before {
             // The layout has set the page cache in its own way.
-            set_cache(workload, target)?;
+            set_cache(workload, target, self.patience(watch))?;
         }
         let first = find_slow(workload, target, self.patience(watch))?;
         let mut prepared = prepare_target(

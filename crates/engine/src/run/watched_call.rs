@@ -4,10 +4,12 @@
 use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::{CHECK_EVERY, StallTimeout};
 use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
-use diskproof_device::OpenTarget;
+use diskproof_device::{OpenTarget, Pulse};
+use diskproof_model::measurement::SILENCE_NS_MIN;
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
+use rustix::fs::fdatasync;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +21,13 @@ pub(crate) struct CallProgress {
     pub has_moved: bool,
     /// The share of the work that is done.
     pub done: f64,
+}
+
+/// A call that returned.
+pub(crate) struct ReturnedCall<T> {
+    pub value: T,
+    /// The longest time without progress, in nanoseconds, to 50 ms.
+    pub longest_silence_ns: u64,
 }
 
 /// A call that was abandoned because its target did not answer.
@@ -53,13 +62,15 @@ impl WatchedCall<'_> {
         watch: &mut dyn Watch,
         mut look: impl FnMut(&mut TimeSeries, u64) -> CallProgress,
         work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
-    ) -> Result<CallEnd<T, SilentCall>, RunError> {
+    ) -> Result<CallEnd<ReturnedCall<T>, SilentCall>, RunError> {
         let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
         // The silence begins again after each progress: the time since the start is the sum of its
         // growth from look to look.
         let mut elapsed_ns = 0;
         let mut last_silent_ns = 0;
+        let mut longest_silence_ns = 0;
         let tick = |silent_ns: u64| {
+            longest_silence_ns = longest_silence_ns.max(silent_ns);
             elapsed_ns += silent_ns.saturating_sub(last_silent_ns);
             let CallProgress { has_moved, done } = look(&mut series, elapsed_ns);
             let control = watch.tick(&Progress {
@@ -89,7 +100,10 @@ impl WatchedCall<'_> {
         let end = call_with_timeout(self.open.files(), self.stall_ns, tick, work)
             .map_err(|source| worker_error(self.workload, self.open, source))?;
         Ok(match end {
-            CallEnd::Returned(value) => CallEnd::Returned(value),
+            CallEnd::Returned(value) => CallEnd::Returned(ReturnedCall {
+                value,
+                longest_silence_ns,
+            }),
             CallEnd::Silent(lasted) => CallEnd::Silent(SilentCall {
                 lasted_ns: lasted.as_nanos() as u64,
                 silent_ns: last_silent_ns,
@@ -97,6 +111,11 @@ impl WatchedCall<'_> {
         })
     }
 }
+
+/// A disk completes nothing while it empties its own cache. Chosen, not measured: a solid-state disk
+/// needs less for that, and a rotating one as long for some thousand random blocks.
+const FLUSH_NS: u64 = 2_000_000_000;
+const ROTATING_FLUSH_NS: u64 = 15_000_000_000;
 
 /// The longest silence of a target, and the watcher meanwhile.
 pub(crate) struct Patience<'a> {
@@ -106,7 +125,8 @@ pub(crate) struct Patience<'a> {
 
 /// Makes requests that belong to no measured time, before a workload. `work` gets all files of the
 /// target, and sets `answered` after each answer. A target that does not answer in time is
-/// abandoned, and the run ends with [`RunError::Stalled`].
+/// abandoned, and the run ends with [`RunError::Stalled`]; a long silence is noted for the next
+/// workload.
 pub(crate) fn call_before_run<T: Send + 'static>(
     workload: &Workload,
     target: &OpenTarget,
@@ -114,6 +134,50 @@ pub(crate) fn call_before_run<T: Send + 'static>(
     answered: &Arc<AtomicBool>,
     work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
 ) -> Result<T, RunError> {
+    let has_answered = |_| answered.swap(false, Ordering::Relaxed);
+    let returned = watch_before_run(workload, target, patience, has_answered, work)?;
+    if returned.longest_silence_ns >= SILENCE_NS_MIN {
+        target.note_silence(returned.longest_silence_ns);
+    }
+    Ok(returned.value)
+}
+
+/// Writes back what the page cache holds of a target, before a workload. Each request that its
+/// disks complete is progress, since nothing else shows how far the kernel is; but those of other
+/// programs do not prolong the wait for ever.
+pub(crate) fn write_back_before_run(
+    workload: &Workload,
+    target: &OpenTarget,
+    patience: Patience<'_>,
+) -> Result<(), RunError> {
+    if !target.is_writable() {
+        return Ok(());
+    }
+    let mut pulse = Pulse::start(target.identity());
+    let limit_ns = patience.stall_timeout.with_active_disk_ns();
+    let has_moved = |waited_ns| pulse.beats() && waited_ns < limit_ns;
+    let returned = watch_before_run(workload, target, patience, has_moved, |files| {
+        files.iter().try_for_each(fdatasync)
+    })?;
+    let flush_ns = match target.identity().rotational() {
+        Some(true) => ROTATING_FLUSH_NS,
+        Some(false) | None => FLUSH_NS,
+    };
+    if returned.longest_silence_ns > flush_ns {
+        target.note_silence(returned.longest_silence_ns);
+    }
+    returned
+        .value
+        .map_err(|errno| target.write_back_error(errno).into())
+}
+
+fn watch_before_run<T: Send + 'static>(
+    workload: &Workload,
+    target: &OpenTarget,
+    patience: Patience<'_>,
+    mut has_moved: impl FnMut(u64) -> bool,
+    work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
+) -> Result<ReturnedCall<T>, RunError> {
     let stop = AtomicBool::new(false);
     let call = WatchedCall {
         workload,
@@ -123,12 +187,12 @@ pub(crate) fn call_before_run<T: Send + 'static>(
         stall_ns: patience.stall_timeout.ns(),
         stop: &stop,
     };
-    let look = |_: &mut TimeSeries, _| CallProgress {
-        has_moved: answered.swap(false, Ordering::Relaxed),
+    let look = |_: &mut TimeSeries, waited_ns| CallProgress {
+        has_moved: has_moved(waited_ns),
         done: 0.0,
     };
     match call.run(patience.watch, look, work)? {
-        CallEnd::Returned(value) => Ok(value),
+        CallEnd::Returned(returned) => Ok(returned),
         CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
             target.leave_open();
             if stop.load(Ordering::Relaxed) {

@@ -160,7 +160,7 @@ impl Session {
         };
         let mut errors = EarlyErrors::take_from(target);
         errors.append(prove_direct(&streaming, target, self.patience(watch))?);
-        let cache = set_cache(&streaming, target)?;
+        let cache = set_cache(&streaming, target, self.patience(watch))?;
         let first = find_slow(&streaming, target, self.patience(watch))?;
         errors.append(first.errors);
         let single = Workload {

@@ -60,6 +60,28 @@ fn honest_needs_a_control_page_that_vanished() {
     assert_eq!(blind.reason, Some(NotProvenReason::NoEvidence));
 }
 
+/// The pages that are missing may have been there until the later run began.
+#[test]
+fn target_that_a_later_run_overwrote_proves_nothing() {
+    let mut pages = kept(20);
+    pages[0] = SlotState::Foreign;
+    assert_eq!(
+        judged(&log(20), pages.clone(), kept(20)).verdict,
+        CutVerdict::Lying
+    );
+    pages[1] = SlotState::Overwritten;
+    let partly = judged(&log(20), pages, kept(20));
+    let whole = judged(
+        &log(20),
+        vec![SlotState::Overwritten; 8],
+        vec![SlotState::Overwritten; 8],
+    );
+    for report in [partly, whole] {
+        assert_eq!(report.verdict, CutVerdict::NotProven);
+        assert_eq!(report.reason, Some(NotProvenReason::Overwritten));
+    }
+}
+
 #[test]
 fn acknowledged_writes_that_vanished_are_counted_with_their_seconds() {
     // The disk holds what it held after write 9; 10 to 20 are gone.
