@@ -822,6 +822,7 @@ mod tests {
         assert_eq!(trends(&runs, any_record)[0].metric, "rate");
 
         runs[5] = SavedRun::from_record(&searched(LoadOutcome::PerhapsNone), None);
+        assert!(runs[5].undecided && !runs[0].undecided);
         runs[5].run_id = "newest".to_owned();
         runs[5].started = "2100-01-01T00:00:00Z".to_owned();
         let limit: Limit = "load.rate<-10%".parse().unwrap();
