@@ -250,6 +250,19 @@ struct Observation {
     source: Option<FigureSource>,
 }
 
+/// The index of the target that a source measured. What follows from the measurements is of the
+/// first target: no search has several.
+fn measured_target(record: &Record, source: Option<FigureSource>) -> usize {
+    match source {
+        Some(FigureSource::Measurement(index)) => record.measurements[index].data.target,
+        Some(FigureSource::Result(index)) => match record.results[index].inner().own_requests() {
+            Some(own) => own.target,
+            None => 0,
+        },
+        None => 0,
+    }
+}
+
 impl Observation {
     /// Warnings and failures among the findings.
     fn findings(record: &Record) -> Self {
@@ -340,9 +353,18 @@ pub(crate) struct NamedFigure {
     pub(crate) objection: Option<String>,
 }
 
-/// The figure that a name means on the first target that has it, as a threshold on it is judged.
-/// `None` where the record does not have it, or has too few operations for a percentile.
-pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFigure> {
+/// A figure that a name means, on one target.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TargetFigure {
+    /// The index of the target.
+    pub(crate) target: usize,
+    /// `None` where too little was measured for it, such as too few operations for a percentile.
+    pub(crate) figure: Option<NamedFigure>,
+}
+
+/// The figure that a name means on each target that was measured for it, as a threshold on it is
+/// judged. The first of several measurements on a target that has the figure counts.
+pub(crate) fn named_figures(record: &Record, named: &Named<'_>) -> Vec<TargetFigure> {
     // Any threshold on the figure: only what it is compared with is used.
     let threshold = Expected {
         expression: String::new(),
@@ -353,30 +375,39 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
         relation: Relation::AtLeast,
         threshold: 0.0,
     };
+    let mut figures: Vec<TargetFigure> = Vec::new();
     for observation in threshold.observations(record) {
-        let judged = threshold.judge(observation, record);
-        let Some(figure) = judged.figure else {
-            continue;
-        };
-        if figure.uncertainty == Uncertainty::AtLeast {
-            continue;
+        let target = measured_target(record, observation.source);
+        let figure = decided_figure(threshold.judge(observation, record), named.metric);
+        match figures.iter_mut().find(|earlier| earlier.target == target) {
+            Some(earlier) if earlier.figure.is_some() => {}
+            Some(earlier) => earlier.figure = figure,
+            None => figures.push(TargetFigure { target, figure }),
         }
-        // A threshold of CPU time is written in percent, the figure is a share.
-        let scale = if is_cpu(named.metric) { 0.01 } else { 1.0 };
-        let estimate = Estimate {
-            n: 1,
-            value: figure.value * scale,
-            half_width_95: figure
-                .interval()
-                .map(|[low, high]| scale * (high - low) / 2.0),
-            unit: named.metric.unit.to_owned(),
-        };
-        return Some(NamedFigure {
-            estimate,
-            objection: judged.objection,
-        });
     }
-    None
+    figures
+}
+
+/// A judged figure as a trend compares it; `None` where it has no upper end, too.
+fn decided_figure(judged: Judged, metric: &Metric) -> Option<NamedFigure> {
+    let figure = judged.figure?;
+    if figure.uncertainty == Uncertainty::AtLeast {
+        return None;
+    }
+    // A threshold of CPU time is written in percent, the figure is a share.
+    let scale = if is_cpu(metric) { 0.01 } else { 1.0 };
+    let estimate = Estimate {
+        n: 1,
+        value: figure.value * scale,
+        half_width_95: figure
+            .interval()
+            .map(|[low, high]| scale * (high - low) / 2.0),
+        unit: metric.unit.to_owned(),
+    };
+    Some(NamedFigure {
+        estimate,
+        objection: judged.objection,
+    })
 }
 
 #[cfg(test)]

@@ -3,13 +3,15 @@
 
 use crate::compare::{Limit, has_same_conditions};
 use crate::estimate::{mean, student, variance};
-use crate::expect::{NamedFigure, named_figure};
+use crate::expect::{NamedFigure, TargetFigure, named_figures};
 use crate::shape::median;
 use diskproof_model::figure::{Named, Part, named};
 use diskproof_model::record::Record;
 use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
+use jiff::Timestamp;
 use std::cmp::Reverse;
+use std::rc::Rc;
 
 /// A run is compared with at most this many runs before it, the latest ones. More would hide a
 /// change behind runs from long ago. Chosen, not measured.
@@ -17,15 +19,17 @@ const EARLIER_RUNS_MAX: usize = 10;
 /// Fewer earlier runs do not show by how much runs differ.
 const EARLIER_RUNS_MIN: usize = 3;
 
-/// The figures of the newest run, over all runs of its verb on its targets that measured them under
-/// the same conditions. `runs` may have any order. Partial runs do not count, nor do runs of
-/// another measuring method, on another host, or on another disk at the same path.
+/// The figures of the newest run that has some, on each target, over all runs of its verb on its
+/// targets that measured them under the same conditions. `runs` may have any order. Partial runs do
+/// not count, nor do runs of another measuring method, on another host, or on another disk at the
+/// same path.
 ///
 /// The short form of a run does not contain how it measured, so `load` returns the record of a run;
 /// `None` where it cannot be read. Such a run has no points.
 pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Record>) -> Vec<Trend> {
     let runs = complete_runs(runs);
-    let Some(newest) = runs.first().copied() else {
+    // An acceptance test has none, nor has a run whose requests all failed.
+    let Some(newest) = runs.iter().copied().find(|run| !run.figures.is_empty()) else {
         return Vec::new();
     };
     let mut trends = Vec::new();
@@ -33,6 +37,7 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
         trends.push(Trend {
             subject: figure.workload.clone(),
             operation: figure.operation.clone(),
+            target: newest.target_of(figure).map(str::to_owned),
             metric: headline_metric(figure).to_owned(),
             unit: figure.unit.clone(),
             points: vec![headline_point(newest, figure)],
@@ -40,12 +45,18 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
         });
     }
     let newest_record = load(newest);
-    for run in comparable_runs(&runs, newest).into_iter().skip(1) {
+    for run in comparable_runs(&runs, newest) {
+        if run.run_id == newest.run_id {
+            continue;
+        }
         let (Some(newest_record), Some(record)) = (&newest_record, load(run)) else {
             continue;
         };
         for (figure, trend) in newest.figures.iter().zip(&mut trends) {
-            let own = run.figures.iter().find(|own| is_same_figure(own, figure));
+            let target = trend.target.as_deref();
+            let own = run.figures.iter().find(|own| {
+                is_same_figure(own, figure) && target.is_some() && run.target_of(own) == target
+            });
             if let Some(own) = own
                 && is_measured_alike(figure, newest_record, &record)
             {
@@ -73,10 +84,10 @@ fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bo
     }
 }
 
-/// The figure that a condition names, over the newest run that measured for it and up to ten
-/// earlier runs of the same verb on the same targets. They must have measured it under the same
-/// conditions: with another block size, depth or span a figure differs on the same disk. `None` if
-/// no complete run has its workload or survey.
+/// The figure that a condition names on each target, over the newest run that measured for it and
+/// up to ten earlier runs of the same verb on the same targets. They must have measured it under
+/// the same conditions: with another block size, depth or span a figure differs on the same disk.
+/// Empty if no run has its workload or survey.
 ///
 /// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
 /// operations a run has for a percentile. One that ended early decides nothing, since a disk that
@@ -84,88 +95,212 @@ fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bo
 ///
 /// The short form of a run has no latencies of workloads, so `load` returns the record of a run;
 /// `None` where it cannot be read.
-pub fn condition_trend(
+pub fn condition_trends(
+    named: &Named<'_>,
+    runs: &[SavedRun],
+    mut load: impl FnMut(&SavedRun) -> Option<Record>,
+) -> Vec<Trend> {
+    let complete = complete_runs(runs);
+    let Some(newest) = complete.iter().find(|run| may_have(run, named)) else {
+        return Vec::from_iter(trend_without_complete_run(named, runs, load));
+    };
+    let later_partial = later_partial_runs(runs, newest)
+        .into_iter()
+        .find(|run| may_have(run, named) || may_plan(load(run).as_ref(), named))
+        .map(|run| run.run_id.clone());
+    let mut targets: Vec<TargetTrend> = newest
+        .targets
+        .iter()
+        .map(|path| TargetTrend::new(path, later_partial.clone()))
+        .collect();
+    for run in comparable_runs(&complete, newest) {
+        if targets.iter().all(TargetTrend::is_full) {
+            break;
+        }
+        let is_judged = targets.iter().any(TargetTrend::is_to_be_judged);
+        match run_figures(named, run, is_judged, &mut load) {
+            RunFigures::Unrelated => {}
+            RunFigures::Missing => {
+                for target in &mut targets {
+                    target.add_missing(run);
+                }
+            }
+            RunFigures::Measured(record, figures) => {
+                for TargetFigure { target, figure } in figures {
+                    if let Some(target) = targets.get_mut(target) {
+                        target.add(named, run, &record, figure);
+                    }
+                }
+            }
+        }
+    }
+    targets
+        .into_iter()
+        // The others were not measured for the figure.
+        .filter(|target| !target.points.is_empty() || target.newest_without_figure.is_some())
+        .map(|target| target.finish(named))
+        .collect()
+}
+
+/// The trend of a figure that no complete run has, although a run ended early in its workload, or
+/// planned it and had no request that succeeded; `None` without such a run.
+fn trend_without_complete_run(
     named: &Named<'_>,
     runs: &[SavedRun],
     mut load: impl FnMut(&SavedRun) -> Option<Record>,
 ) -> Option<Trend> {
-    let complete = complete_runs(runs);
-    let newest = complete.iter().find(|run| may_have(run, named))?;
-    let mut newest_without_figure = later_partial_runs(runs, newest)
-        .into_iter()
-        .find(|run| may_have(run, named) || may_plan(load(run).as_ref(), named))
-        .map(|run| run.run_id.clone());
-    let mut points: Vec<TrendPoint> = Vec::new();
-    let mut newest_record: Option<Record> = None;
-    for run in comparable_runs(&complete, newest) {
-        // The newest run that planned the workload is judged, also where it has no figure.
-        let is_judged = points.is_empty() && newest_without_figure.is_none();
-        match run_figure(named, run, is_judged, &mut load) {
-            RunFigure::Unrelated => continue,
-            RunFigure::Missing => newest_without_figure = Some(run.run_id.clone()),
-            RunFigure::Measured(record, figure) => {
-                if let Some(newest_record) = &newest_record
-                    && !has_same_conditions(newest_record, &record, named)
-                {
-                    continue;
-                }
-                newest_record.get_or_insert(*record);
-                points.push(named_point(run, figure));
-            }
-        }
-        if points.len() > EARLIER_RUNS_MAX {
-            break;
-        }
-    }
-    points.reverse();
-    add_changes(&mut points);
+    let mut newest_first: Vec<&SavedRun> = runs.iter().collect();
+    newest_first.sort_by_key(|run| Reverse(start_time(run)));
+    let begun = newest_first.iter().find(|run| may_have(run, named));
+    let run = match begun {
+        Some(run) => run,
+        // A mistyped name must not open every record of a history.
+        None => newest_first
+            .iter()
+            .take(EARLIER_RUNS_MAX)
+            .find(|run| match load(run) {
+                Some(record) => plans(&record, named),
+                None => false,
+            })?,
+    };
+    Some(condition_trend(
+        named,
+        None,
+        Vec::new(),
+        Some(run.run_id.clone()),
+    ))
+}
+
+/// The trend of the figure that a condition names.
+fn condition_trend(
+    named: &Named<'_>,
+    target: Option<String>,
+    points: Vec<TrendPoint>,
+    newest_without_figure: Option<String>,
+) -> Trend {
     let operation = match named.op {
         Some(op) => op.as_str().to_owned(),
         None => String::new(),
     };
-    Some(Trend {
+    Trend {
         subject: named.subject.to_owned(),
         operation,
+        target,
         metric: named.metric.threshold.to_owned(),
         unit: named.metric.unit.to_owned(),
         points,
         newest_without_figure,
-    })
+    }
+}
+
+/// The figure that a condition names on one target, while its runs are looked through, the newest
+/// first.
+struct TargetTrend {
+    /// The path of the target.
+    path: String,
+    points: Vec<TrendPoint>,
+    newest_without_figure: Option<String>,
+    /// The record of the first point.
+    newest_record: Option<Rc<Record>>,
+}
+
+impl TargetTrend {
+    /// A target without points; `later_partial` is a later run that ended early.
+    fn new(path: &str, later_partial: Option<String>) -> Self {
+        Self {
+            path: path.to_owned(),
+            points: Vec::new(),
+            newest_without_figure: later_partial,
+            newest_record: None,
+        }
+    }
+
+    /// The newest run and those that it is compared with are there.
+    fn is_full(&self) -> bool {
+        self.points.len() > EARLIER_RUNS_MAX
+    }
+
+    /// The newest run that planned the workload is judged, also where it has no figure.
+    fn is_to_be_judged(&self) -> bool {
+        self.points.is_empty() && self.newest_without_figure.is_none()
+    }
+
+    /// Adds a run that has no figure, although it planned one or may have.
+    fn add_missing(&mut self, run: &SavedRun) {
+        if self.is_to_be_judged() {
+            self.newest_without_figure = Some(run.run_id.clone());
+        }
+    }
+
+    /// Adds what a run measured for the figure.
+    fn add(
+        &mut self,
+        named: &Named<'_>,
+        run: &SavedRun,
+        record: &Rc<Record>,
+        figure: Option<NamedFigure>,
+    ) {
+        if self.is_full() {
+            return;
+        }
+        let Some(figure) = figure else {
+            return self.add_missing(run);
+        };
+        if let Some(newest_record) = &self.newest_record
+            && !has_same_conditions(newest_record, record, named)
+        {
+            return;
+        }
+        self.newest_record.get_or_insert_with(|| Rc::clone(record));
+        self.points.push(named_point(run, figure));
+    }
+
+    /// The trend, the oldest run first.
+    fn finish(self, named: &Named<'_>) -> Trend {
+        let mut points = self.points;
+        points.reverse();
+        add_changes(&mut points);
+        condition_trend(named, Some(self.path), points, self.newest_without_figure)
+    }
 }
 
 /// The figure that a condition names, in one complete run.
-enum RunFigure {
+enum RunFigures {
     /// The run did not measure for the figure, or lacks it and is not the one to judge.
     Unrelated,
     /// The run to judge has no figure, although it planned one or may have.
     Missing,
-    /// The record of the run, and its figure.
-    Measured(Box<Record>, NamedFigure),
+    /// The record of the run, and what it measured for the figure on each target.
+    Measured(Rc<Record>, Vec<TargetFigure>),
 }
 
 /// Looks the figure up in the record of a run, which `load` reads only where that may matter.
-fn run_figure(
+fn run_figures(
     named: &Named<'_>,
     run: &SavedRun,
     is_judged: bool,
     mut load: impl FnMut(&SavedRun) -> Option<Record>,
-) -> RunFigure {
+) -> RunFigures {
     // A run whose requests all failed has no figures, although it has the workload.
     let has_subject = may_have(run, named);
     if !has_subject && !is_judged {
-        return RunFigure::Unrelated;
+        return RunFigures::Unrelated;
     }
     let record = load(run);
     let may_be_planned = has_subject || may_plan(record.as_ref(), named);
-    if let Some(record) = record
-        && let Some(figure) = named_figure(&record, named)
-    {
-        return RunFigure::Measured(Box::new(record), figure);
+    if !may_be_planned {
+        return RunFigures::Unrelated;
     }
-    if is_judged && may_be_planned {
-        RunFigure::Missing
+    if let Some(record) = record {
+        let figures = named_figures(&record, named);
+        if !figures.is_empty() {
+            return RunFigures::Measured(Rc::new(record), figures);
+        }
+    }
+    if is_judged {
+        RunFigures::Missing
     } else {
-        RunFigure::Unrelated
+        RunFigures::Unrelated
     }
 }
 
@@ -181,10 +316,16 @@ fn named_point(run: &SavedRun, figure: NamedFigure) -> TrendPoint {
     }
 }
 
+/// The start of a run. A record of another program may have it with an offset, so that the text
+/// does not sort. One that is no time counts as long ago.
+fn start_time(run: &SavedRun) -> Timestamp {
+    run.started.parse().unwrap_or(Timestamp::MIN)
+}
+
 /// The complete runs, the newest first.
 fn complete_runs(runs: &[SavedRun]) -> Vec<&SavedRun> {
     let mut complete: Vec<&SavedRun> = runs.iter().filter(|run| !run.partial).collect();
-    complete.sort_by_key(|run| Reverse(&run.started));
+    complete.sort_by_key(|run| Reverse(start_time(run)));
     complete
 }
 
@@ -193,13 +334,15 @@ fn complete_runs(runs: &[SavedRun]) -> Vec<&SavedRun> {
 fn later_partial_runs<'a>(runs: &'a [SavedRun], complete: &SavedRun) -> Vec<&'a SavedRun> {
     let mut later: Vec<&SavedRun> = runs
         .iter()
-        .filter(|run| run.partial && run.started > complete.started && is_comparable(run, complete))
+        .filter(|run| {
+            run.partial && start_time(run) > start_time(complete) && is_comparable(run, complete)
+        })
         .collect();
-    later.sort_by_key(|run| Reverse(&run.started));
+    later.sort_by_key(|run| Reverse(start_time(run)));
     later
 }
 
-/// The runs that can be compared with the newest one.
+/// The runs that can be compared with this one.
 fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a SavedRun> {
     let mut comparable = runs.to_vec();
     comparable.retain(|run| is_comparable(run, newest));
@@ -235,13 +378,18 @@ fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
 /// record that cannot be read may.
 fn may_plan(record: Option<&Record>, named: &Named<'_>) -> bool {
     match record {
-        Some(record) => record
-            .plan
-            .workloads()
-            .iter()
-            .any(|workload| workload.name == named.subject),
+        Some(record) => plans(record, named),
         None => true,
     }
+}
+
+/// Returns `true` if the plan of a run has the workload that a condition names.
+fn plans(record: &Record, named: &Named<'_>) -> bool {
+    record
+        .plan
+        .workloads()
+        .iter()
+        .any(|workload| workload.name == named.subject)
 }
 
 /// The name of a headline figure in conditions.
@@ -406,6 +554,7 @@ mod tests {
         let headline = |(name, value): &(&str, f64)| Headline {
             workload: (*name).to_owned(),
             operation: "commit".to_owned(),
+            target: None,
             value: *value,
             half_width_95: None,
             unit: "1/s".to_owned(),
@@ -426,6 +575,7 @@ mod tests {
             note: None,
             partial: false,
             undecided: false,
+            only_observed: false,
             method: 9,
             worst: None,
             findings: Vec::new(),
@@ -498,13 +648,25 @@ mod tests {
         record
     }
 
+    /// The trend of a run with one target.
+    fn only(trends: Vec<Trend>) -> Trend {
+        let [trend]: [Trend; 1] = trends.try_into().unwrap();
+        trend
+    }
+
+    /// The trend of the only target.
     fn trend_of(condition: &str, runs: &[SavedRun]) -> Option<Trend> {
         let limit: Limit = condition.parse().unwrap();
         let named = named(&limit.metric).unwrap();
-        condition_trend(&named, runs, |run| {
+        let trends = condition_trends(&named, runs, |run| {
             let figure = run.figures.iter().find(|f| f.workload == named.subject)?;
             Some(record(figure.value))
-        })
+        });
+        if trends.is_empty() {
+            None
+        } else {
+            Some(only(trends))
+        }
     }
 
     #[test]
@@ -548,7 +710,7 @@ mod tests {
         let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
         let named = named(&limit.metric).unwrap();
         let runs: Vec<SavedRun> = (1..=6).map(|day| run(day, &[(name, 100.0)])).collect();
-        let trend = condition_trend(&named, &runs, |run| {
+        let trend = only(condition_trends(&named, &runs, |run| {
             let mut record = record(100.0);
             if [&runs[1].run_id, &runs[5].run_id].contains(&&run.run_id) {
                 let commit = fixture::measured(&mut record, name);
@@ -557,8 +719,7 @@ mod tests {
                 op.iops.value = 50.0;
             }
             Some(record)
-        })
-        .unwrap();
+        }));
         let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
         assert_eq!(values, [50.0, 50.0]);
         assert_eq!(
@@ -616,29 +777,27 @@ mod tests {
         let unreadable: Option<Record> = None;
         for runs in [&measured, &failed] {
             for of_newest in [&unreadable, &Some(empty.clone())] {
-                let trend = condition_trend(&named, runs, |run| {
+                let trend = only(condition_trends(&named, runs, |run| {
                     if run.run_id == newest {
                         of_newest.clone()
                     } else {
                         Some(record(100.0))
                     }
-                })
-                .unwrap();
+                }));
                 assert_eq!(trend.newest_without_figure.as_ref(), Some(&newest));
                 assert_eq!(trend.points.len(), 5);
                 assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
             }
         }
         // A run of other workloads of the same verb says nothing.
-        let trend = condition_trend(&named, &failed, |run| {
+        let trend = only(condition_trends(&named, &failed, |run| {
             let mut record = record(100.0);
             if run.run_id == newest {
                 record.plan.workloads_mut().clear();
                 record.measurements.clear();
             }
             Some(record)
-        })
-        .unwrap();
+        }));
         assert_eq!(trend.newest_without_figure, None);
         assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::DoesNotHold);
     }
@@ -663,17 +822,17 @@ mod tests {
         assert_eq!(trends(&runs, any_record)[0].metric, "rate");
 
         runs[5] = SavedRun::from_record(&searched(LoadOutcome::PerhapsNone), None);
+        assert!(runs[5].undecided && !runs[0].undecided);
         runs[5].run_id = "newest".to_owned();
         runs[5].started = "2100-01-01T00:00:00Z".to_owned();
         let limit: Limit = "load.rate<-10%".parse().unwrap();
         let rate = named(&limit.metric).unwrap();
-        let trend = condition_trend(&rate, &runs, |run| {
+        let trend = only(condition_trends(&rate, &runs, |run| {
             Some(match run.run_id.as_str() {
                 "newest" => searched(LoadOutcome::PerhapsNone),
                 _ => searched(LoadOutcome::Sustained),
             })
-        })
-        .unwrap();
+        }));
         assert_eq!(trend.newest_without_figure.as_deref(), Some("newest"));
         assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
     }
@@ -712,13 +871,13 @@ mod tests {
                 runs.push(SavedRun::from_record(&record, None));
                 records.push(record);
             }
-            let trend = condition_trend(&rate, &runs, |run| {
+            let trend = only(condition_trends(&rate, &runs, |run| {
                 records
                     .iter()
                     .find(|record| record.run_id == run.run_id)
                     .cloned()
-            });
-            trend.unwrap().points.len()
+            }));
+            trend.points.len()
         });
         assert_eq!(points, [6, 1, 1]);
     }
@@ -762,6 +921,106 @@ mod tests {
         assert_eq!(trend.points[10].run_id, runs[14].run_id);
         let limit = "commit-fdatasync.p99>20%".parse().unwrap();
         assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::DoesNotHold);
+    }
+
+    /// A run of the workload on two disks at these rates.
+    fn run_of_two(day: u32, rates: [f64; 2]) -> (SavedRun, Record) {
+        let mut record = record(rates[0]);
+        record.run_id = format!("{day:032}");
+        record.started = format!("2026-11-{day:02}T03:00:00Z");
+        record.partial = false;
+        record.plan.origin.verb = "check".to_owned();
+        record
+            .measurements
+            .retain(|row| row.data.workload.name == "commit-fdatasync");
+        record.results.clear();
+        record.findings.clear();
+        let mut other = record.measurements[0].clone();
+        other.data.target = 1;
+        let op = other.figures.ops.get_mut(&OpKind::Commit).unwrap();
+        op.iops.value = rates[1];
+        record.measurements.push(other);
+        let mut target = record.targets[0].clone();
+        target.path = "/second".to_owned();
+        record.targets.truncate(1);
+        record.targets.push(target);
+        (SavedRun::from_record(&record, None), record)
+    }
+
+    /// Six runs on two disks, of which the second is slow in the newest run. Older versions saved
+    /// no targets of figures.
+    #[test]
+    fn each_target_of_a_run_has_its_own_trend() {
+        let mut runs = Vec::new();
+        let mut records = Vec::new();
+        for day in 1..=6 {
+            let second = if day == 6 {
+                100.0
+            } else {
+                800.0 + f64::from(day)
+            };
+            let (run, record) = run_of_two(day, [400.0 + f64::from(day), second]);
+            runs.push(run);
+            records.push(record);
+        }
+        let load = |run: &SavedRun| {
+            let mut saved = records.iter();
+            saved.find(|record| record.run_id == run.run_id).cloned()
+        };
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let named = named(&limit.metric).unwrap();
+        let last_values = |trends: &[Trend]| -> Vec<(usize, f64)> {
+            let mut values = Vec::new();
+            for trend in trends {
+                values.push((trend.points.len(), trend.points.last().unwrap().value));
+            }
+            values
+        };
+        let judged = condition_trends(&named, &runs, load);
+        assert_eq!(last_values(&judged), [(6, 406.0), (6, 100.0)]);
+        assert_eq!(judged[1].target.as_deref(), Some("/second"));
+        assert_eq!(
+            outcome_of_trend(&limit, &judged[0]),
+            TrendOutcome::DoesNotHold
+        );
+        assert_eq!(outcome_of_trend(&limit, &judged[1]), TrendOutcome::Holds);
+        assert_eq!(last_values(&trends(&runs, load)), [(6, 406.0), (6, 100.0)]);
+        for figure in &mut runs[0].figures {
+            figure.target = None;
+        }
+        assert_eq!(last_values(&trends(&runs, load)), [(5, 406.0), (5, 100.0)]);
+        assert_eq!(judged, condition_trends(&named, &runs, load));
+    }
+
+    /// Of a run that ended early, or whose requests all failed, nothing is known.
+    #[test]
+    fn condition_on_a_run_without_figures_is_undecided() {
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let mut partial = run(1, &[("commit-fdatasync", 100.0)]);
+        partial.partial = true;
+        let trend = trend_of("commit-fdatasync.iops<-10%", &[partial]).unwrap();
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
+        let named = named(&limit.metric).unwrap();
+        let trends = condition_trends(&named, &[run(1, &[])], |_| Some(record(1.0)));
+        assert_eq!(
+            outcome_of_trend(&limit, &only(trends)),
+            TrendOutcome::Undecided
+        );
+    }
+
+    /// A record of another program may have its start with an offset.
+    #[test]
+    fn newest_run_is_that_of_the_latest_time() {
+        let mut runs = vec![run(2, &[("c", 2.0)]), run(1, &[("c", 1.0)])];
+        runs[1].started = "2026-11-02T04:00:00+02:00".to_owned();
+        let trends = trends(&runs, any_record);
+        assert_eq!(trends[0].points.last().unwrap().value, 2.0);
+    }
+
+    #[test]
+    fn run_without_figures_hides_no_trend() {
+        let runs = vec![run(2, &[]), run(1, &[("c", 1.0)])];
+        assert_eq!(trends(&runs, any_record)[0].points.len(), 1);
     }
 
     #[test]

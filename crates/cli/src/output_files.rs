@@ -263,7 +263,8 @@ fn missing_data(record: &Record, format: &Format) -> anyhow::Error {
     }
 }
 
-/// Warns on stderr of figures that a format leaves out because they are not the disk's.
+/// Warns on stderr of figures that a format leaves out because they are not the disk's, or lack the
+/// requests that it never answered.
 pub(crate) fn warn_of_left_out(record: &Record, format: &Format) {
     let left_out = match format.count_left_out {
         Some(count) => count(record),
@@ -271,7 +272,8 @@ pub(crate) fn warn_of_left_out(record: &Record, format: &Format) {
     };
     if left_out > 0 {
         eprint_line(&format!(
-            "{} leaves out {}, because a finding says that they are not the disk's",
+            "{} leaves out {}, because a finding says that they are not the disk's, or because \
+             requests had no answer",
             format.extension,
             counted(left_out as u64, "figure")
         ));

@@ -6,14 +6,15 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
 use crate::saved::{
-    HistoryFileFlag, HistoryOptions, history_place, is_after, open_recovered, short_id,
+    HistoryFileFlag, HistoryOptions, RecoveredHistory, history_place, is_after, open_recovered,
+    short_id,
 };
 use crate::session::{Measured, MeasuringJob, StdoutForm, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
 use diskproof_device::host_facts;
-use diskproof_history::{Filter, TargetFilter};
+use diskproof_history::{Filter, Listing, TargetFilter, UnreadableRun};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
@@ -373,21 +374,124 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let place = history_place(flags.history_file.file())?;
     let path_text = path.to_string_lossy().into_owned();
+    let host = host_facts().name;
     let filter = Filter {
         target: Some(TargetFilter::Path(path_text.clone())),
-        host: Some(host_facts().name),
+        host: Some(host.clone()),
         ..Filter::default()
     };
-    let runs = match open_recovered(&place)? {
-        Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
-        None => Vec::new(),
+    let RecoveredHistory { history, unsaved } = open_recovered(&place)?;
+    let Listing {
+        mut runs,
+        unreadable,
+    } = match &history {
+        Some(history) => history.list(&filter).map_err(Failure::History)?,
+        None => Listing::default(),
     };
-    // The filter takes a path for a pattern, too.
-    let newest = runs.iter().find(|run| run.targets.contains(&path_text));
-    Ok(match newest {
-        None => unknown(format!("{}: no saved run", path.display())),
-        Some(run) => judge_saved_run(run, Timestamp::now(), flags.max_age),
+    for unsaved in unsaved {
+        match unsaved.run {
+            Some(run) if run.host == host => runs.push(*run),
+            Some(_) => {}
+            None => {
+                let text = format!(
+                    "{}: the newest run may be one that is not saved, {}",
+                    path.display(),
+                    unsaved.name
+                );
+                return Ok(unknown(text));
+            }
+        }
+    }
+    Ok(match newest_run(&runs, &path_text, &unreadable) {
+        NewestRun::None => unknown(format!("{}: no saved run", path.display())),
+        NewestRun::Unreadable(run_id) => unknown(format!(
+            "{}: run {} may be the newest, but cannot be read; 'diskproof history delete {}' \
+             removes it",
+            path.display(),
+            short_id(run_id),
+            short_id(run_id)
+        )),
+        NewestRun::Readable(run) if is_of_another_disk(run, &serials_of(&path)) => {
+            unknown(format!(
+                "{}: the newest run measured another disk at this path",
+                path.display()
+            ))
+        }
+        NewestRun::Readable(run) => judge_saved_run(run, Timestamp::now(), flags.max_age),
     })
+}
+
+/// The serial numbers of the disks below a path; empty where they are unknown.
+fn serials_of(path: &Path) -> Vec<String> {
+    match diskproof_device::probe(path) {
+        Ok(identity) => identity
+            .disks()
+            .filter_map(|disk| disk.serial.clone())
+            .collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Returns `true` if none of the disks of a run is at the path now: the kernel's names may change
+/// from boot to boot. Without serial numbers nobody knows.
+fn is_of_another_disk(run: &SavedRun, serials_now: &[String]) -> bool {
+    let serials: Vec<&String> = run
+        .disks
+        .iter()
+        .filter_map(|disk| disk.serial.as_ref())
+        .collect();
+    let is_known = !serials.is_empty() && !serials_now.is_empty();
+    is_known && !serials.iter().any(|serial| serials_now.contains(serial))
+}
+
+/// The newest run that measured a path.
+#[derive(Debug, PartialEq)]
+enum NewestRun<'a> {
+    /// The path was not measured.
+    None,
+    /// The id of a run that cannot be read, and may be the newest.
+    Unreadable(&'a str),
+    /// The newest run.
+    Readable(&'a SavedRun),
+}
+
+/// Finds the newest run that measured a path. A watched load does not count: it says nothing of the
+/// disk.
+fn newest_run<'a>(
+    runs: &'a [SavedRun],
+    path: &str,
+    unreadable: &'a [UnreadableRun],
+) -> NewestRun<'a> {
+    let mut newest: Option<&SavedRun> = None;
+    for run in runs {
+        // The filter of the history may take a path for a pattern, too.
+        let is_later = match newest {
+            Some(newest) => start_s(run) > start_s(newest),
+            None => true,
+        };
+        if run.has_measured() && run.targets.iter().any(|target| target == path) && is_later {
+            newest = Some(run);
+        }
+    }
+    let newest_s = match newest {
+        Some(run) => start_s(run),
+        None => i64::MIN,
+    };
+    let unread = unreadable.iter().find(|run| run.started_s >= newest_s);
+    match (unread, newest) {
+        (Some(run), _) => NewestRun::Unreadable(&run.run_id),
+        (None, Some(run)) => NewestRun::Readable(run),
+        (None, None) => NewestRun::None,
+    }
+}
+
+/// The start of a run in seconds since 1970. One that is no time counts as the newest, which cannot
+/// be judged.
+fn start_s(run: &SavedRun) -> i64 {
+    match run.started.parse::<Timestamp>() {
+        Ok(started) => started.as_second(),
+        Err(_) => i64::MAX,
+    }
 }
 
 /// Judges a saved run by its age and its worst finding.
@@ -417,13 +521,38 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
         let text = format!("the newest run is undecided, {age} ago");
         (State::Unknown, text)
     } else {
-        (State::Ok, format!("no warning, measured {age} ago"))
+        (State::Ok, format!("{}, measured {age} ago", doubts(run)))
     };
     Answer {
         state,
         text: format!("{path}: {text}"),
         data,
         details: Vec::new(),
+    }
+}
+
+/// `no warning`, or the findings that are no reason to act: they doubt a figure, not the disk.
+fn doubts(run: &SavedRun) -> String {
+    let codes: Vec<&str> = saved_findings(run)
+        .into_iter()
+        .filter(|finding| finding.severity != Severity::Note)
+        .map(|finding| finding.code.as_str())
+        .collect();
+    if codes.is_empty() {
+        return "no warning".to_owned();
+    }
+    format!(
+        "no warning about the disk, but about figures: {}",
+        codes.join(", ")
+    )
+}
+
+/// The findings of a saved run. Older versions saved only the heaviest.
+fn saved_findings(run: &SavedRun) -> Vec<&SavedFinding> {
+    if run.findings.is_empty() {
+        Vec::from_iter(&run.worst)
+    } else {
+        run.findings.iter().collect()
     }
 }
 
@@ -437,12 +566,8 @@ struct Reason<'a> {
 
 /// The first of the most urgent findings of a saved run; `None` where none is a reason to act.
 fn most_urgent(run: &SavedRun) -> Option<Reason<'_>> {
-    let mut findings: Vec<&SavedFinding> = run.findings.iter().collect();
-    if findings.is_empty() {
-        findings.extend(&run.worst);
-    }
     let mut most: Option<Reason<'_>> = None;
-    for finding in findings {
+    for finding in saved_findings(run) {
         let Some(state) = finding_state(finding) else {
             continue;
         };
@@ -497,6 +622,7 @@ fn finding_state(finding: &SavedFinding) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::saved::SavedDisk;
 
     #[test]
     fn usage_error_is_one_sentence() {
@@ -529,10 +655,118 @@ mod tests {
             ("engine-limited", Warning, Some(State::Unknown)),
             ("cpu-limited", Warning, Some(State::Unknown)),
             ("virtual-disk", Note, None),
+            ("too-hot", Warning, Some(State::Warning)),
         ] {
             let code = code.to_owned();
             assert_eq!(finding_state(&SavedFinding { severity, code }), state);
         }
+    }
+
+    /// A warning that is no reason to act doubts a figure, or says how it came about. A new finding
+    /// joins them only by a decision.
+    #[test]
+    fn warnings_that_are_no_reason_to_act_are_listed() {
+        const NO_REASON: &[&str] = &[
+            "access-time-off",
+            "burst-untested",
+            "depth-not-held",
+            "engine-fallback",
+            "imprecise",
+            "io-punted",
+            "missed-schedule",
+            "not-zoned",
+            "short-span",
+            "unverified-blocks",
+            "varies-between-runs",
+            "virtual-disk",
+            "volatile-write-cache",
+        ];
+        let mut without_state: Vec<&str> = Vec::new();
+        for rule in diskproof_analysis::rules::rules() {
+            let finding = SavedFinding {
+                severity: Severity::Warning,
+                code: rule.code.to_owned(),
+            };
+            if finding_state(&finding).is_none() {
+                without_state.push(rule.code);
+            }
+        }
+        without_state.sort_unstable();
+        assert_eq!(without_state, NO_REASON);
+    }
+
+    #[test]
+    fn warning_about_figures_is_named() {
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let mut run = saved_run(None);
+        run.findings.push(SavedFinding {
+            severity: Severity::Warning,
+            code: "imprecise".to_owned(),
+        });
+        let answer = judge_saved_run(&run, now, u64::MAX);
+        assert_eq!(answer.state, State::Ok);
+        assert!(answer.text.contains("imprecise"), "{}", answer.text);
+        run.findings.clear();
+        let answer = judge_saved_run(&run, now, u64::MAX);
+        assert!(answer.text.contains(": no warning, "), "{}", answer.text);
+    }
+
+    /// Whoever looks at a sick disk with `watch` must not turn its state into OK.
+    #[test]
+    fn newest_run_is_one_that_measured_the_path() {
+        let at = |run_id: &str, hour: u32| SavedRun {
+            run_id: run_id.to_owned(),
+            started: format!("2026-11-20T{hour:02}:00:00Z"),
+            ..saved_run(None)
+        };
+        let mut runs = vec![at("watched", 12), at("earlier", 9), at("newest", 10)];
+        runs[0].only_observed = true;
+        assert_eq!(
+            newest_run(&runs, "/data", &[]),
+            NewestRun::Readable(&runs[2])
+        );
+        assert_eq!(newest_run(&runs, "/other", &[]), NewestRun::None);
+        // Older versions saved only the verb.
+        runs[0].only_observed = false;
+        runs[0].verb = "watch".to_owned();
+        assert_eq!(
+            newest_run(&runs, "/data", &[]),
+            NewestRun::Readable(&runs[2])
+        );
+        let unreadable = |started: &str| UnreadableRun {
+            run_id: "damaged".to_owned(),
+            started_s: started.parse::<Timestamp>().unwrap().as_second(),
+        };
+        let earlier = [unreadable("2026-11-20T09:59:59Z")];
+        assert_eq!(
+            newest_run(&runs, "/data", &earlier),
+            NewestRun::Readable(&runs[2])
+        );
+        let later = [unreadable("2026-11-20T10:00:00Z")];
+        assert_eq!(
+            newest_run(&runs, "/data", &later),
+            NewestRun::Unreadable("damaged")
+        );
+        assert_eq!(
+            newest_run(&[], "/data", &earlier),
+            NewestRun::Unreadable("damaged")
+        );
+    }
+
+    #[test]
+    fn run_on_another_disk_of_the_same_name_is_recognised() {
+        let mut run = saved_run(None);
+        let now = ["S1".to_owned()];
+        assert!(!is_of_another_disk(&run, &now));
+        run.disks = vec![SavedDisk {
+            name: "sdb".to_owned(),
+            model: None,
+            serial: Some("S2".to_owned()),
+        }];
+        assert!(is_of_another_disk(&run, &now));
+        assert!(!is_of_another_disk(&run, &[]));
+        run.disks[0].serial = Some("S1".to_owned());
+        assert!(!is_of_another_disk(&run, &now));
     }
 
     /// The judgement of a limit; `Some(true)` where it is kept, `None` where that is undecided.
@@ -616,6 +850,7 @@ mod tests {
             note: None,
             partial: false,
             undecided: false,
+            only_observed: false,
             method: 9,
             worst: worst.map(|severity| SavedFinding {
                 severity,

@@ -76,7 +76,7 @@ pub use programs::descriptor_limit::{
 pub use programs::external_program::{NoAnswer, ProgramGroup, kill_programs, output_of};
 pub use programs::guard_lines::{ending_signals, report_line, reported_lines};
 pub use same_blocks::same_blocks;
-pub use watch::disks::{WatchedDevice, read_disks, watched_device, whole_devices};
+pub use watch::disks::{WatchedDevice, disk_sequence, read_disks, watched_device, whole_devices};
 pub use watch::request_trace::{RequestTrace, TraceBatch};
 pub use write_cache::guard::{GuardedWriteCache, WRITE_CACHE_GUARD_VERB, write_cache_guard};
 pub use write_cache::{WriteCacheError, WriteCacheSwitch, reported_write_caches};

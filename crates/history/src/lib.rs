@@ -23,6 +23,6 @@ pub use journal::{Journal, LeftRecord, LeftRun, LeftRuns, runs_left_behind};
 pub use migrations::SCHEMA_VERSION;
 pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};
-pub use query::{Filter, Listing, StoredRun, TargetFilter};
+pub use query::{Filter, Listing, StoredRun, TargetFilter, UnreadableRun};
 pub use save::{MovedHistory, NewRun, SaveOutcome, SaveReport, make_writable, save};
 pub use store::History;

@@ -66,8 +66,17 @@ impl StoredRun {
 pub struct Listing {
     /// The runs, newest first.
     pub runs: Vec<SavedRun>,
-    /// Ids of runs that cannot be read because their rows were overwritten.
-    pub unreadable: Vec<String>,
+    /// Runs that cannot be read because their rows were overwritten, newest first.
+    pub unreadable: Vec<UnreadableRun>,
+}
+
+/// A run whose short form cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadableRun {
+    /// The id of the run.
+    pub run_id: String,
+    /// The start of the run, in seconds since 1970.
+    pub started_s: i64,
 }
 
 /// The end of a query that lists the newest runs first; within one second, the later save first.
@@ -88,7 +97,8 @@ impl History {
             parts.join(" AND ")
         };
         let query = format!(
-            "SELECT run_id, label, summary FROM runs WHERE {conditions} {NEWEST_FIRST} LIMIT ?"
+            "SELECT run_id, label, summary, started FROM runs WHERE {conditions} {NEWEST_FIRST} \
+             LIMIT ?"
         );
         values.push(Value::Integer(match filter.limit {
             Some(limit) => i64::try_from(limit).unwrap_or(i64::MAX),
@@ -99,7 +109,7 @@ impl History {
         for row in statement.query_map(params_from_iter(values), listed_run)? {
             match row? {
                 ListedRun::Readable(run) => listing.runs.push(*run),
-                ListedRun::Unreadable { run_id } => listing.unreadable.push(run_id),
+                ListedRun::Unreadable(run) => listing.unreadable.push(run),
             }
         }
         Ok(listing)
@@ -260,7 +270,11 @@ fn listed_run(row: &Row<'_>) -> rusqlite::Result<ListedRun> {
     };
     Ok(match SavedRun::from_json(&summary) {
         Ok(run) => ListedRun::Readable(Box::new(SavedRun { label, ..run })),
-        Err(_) => ListedRun::Unreadable { run_id },
+        Err(_) => ListedRun::Unreadable(UnreadableRun {
+            run_id,
+            // One that was overwritten, too, may be the newest.
+            started_s: row.get(3).unwrap_or(i64::MAX),
+        }),
     })
 }
 
@@ -268,9 +282,7 @@ fn listed_run(row: &Row<'_>) -> rusqlite::Result<ListedRun> {
 enum ListedRun {
     Readable(Box<SavedRun>),
     /// The short form was overwritten.
-    Unreadable {
-        run_id: String,
-    },
+    Unreadable(UnreadableRun),
 }
 
 /// Unpacks a record; an error where any byte of it was overwritten.

@@ -144,6 +144,11 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Returns `true` if it ended because the reader of its output had gone.
+    pub fn is_unread(&self) -> bool {
+        self.stopped == StopReason::Unread
+    }
+
     /// Bytes of all requests. A commit is a write and its sync, whose bytes are those of the write.
     pub fn moved_bytes(&self) -> u64 {
         let mut moved_bytes = 0;
@@ -641,6 +646,14 @@ impl DeviceUse {
     }
 }
 
+/// The kernel thread that writes the inode tables of a new ext4 filesystem, and after each mount
+/// reads its block bitmaps. No counter has its bytes.
+const LAZY_INIT_THREAD: &str = "ext4lazyinit";
+
+/// The threads of the kernel by whose names findings decide. Such a name identifies nobody, and a
+/// record without it would be judged otherwise.
+pub const KERNEL_THREADS_THAT_DECIDE: [&str; 1] = [LAZY_INIT_THREAD];
+
 /// A process that used storage while we measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OtherProcess {
@@ -655,6 +668,13 @@ pub struct OtherProcess {
     /// True if it ended meanwhile.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ended: bool,
+}
+
+impl OtherProcess {
+    /// Returns `true` for the kernel thread that initialises an ext4 filesystem after its mount.
+    pub fn is_lazy_init(&self) -> bool {
+        self.name == LAZY_INIT_THREAD
+    }
 }
 
 /// A look at the content of read blocks.

@@ -5,6 +5,7 @@
 use crate::figure::Figure;
 use crate::finding::{Cause, Finding};
 use crate::record::Record;
+use crate::results::ResultAnswer;
 
 /// The place of a record from which a figure comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +60,39 @@ impl Record {
     /// decide.
     pub fn objection_to(&self, figure: &Figure<'_>) -> Option<Objection<'_>> {
         self.objection(FigureSource::of_figure(figure)?)
+    }
+
+    /// Returns `true` if a result of the run has this answer.
+    pub fn has_answer(&self, answer: ResultAnswer) -> bool {
+        self.results
+            .iter()
+            .any(|result| result.inner().answer() == answer)
+    }
+
+    /// Returns `true` if the run does not answer its question, thresholds aside: the run ends with
+    /// another code then, and the monitoring plugin does not take it for a good one.
+    pub fn is_undecided(&self) -> bool {
+        self.verifies_too_little() || self.has_answer(ResultAnswer::Undecided)
+    }
+
+    /// True where a check of blocks says nothing about the disk: it found no block that it could
+    /// judge, the page cache may have held more than a few of them, or something else than the disk
+    /// answered. The exit code of another tool is about the blocks alone.
+    fn verifies_too_little(&self) -> bool {
+        if self.plan.is_of_other_tool() {
+            return false;
+        }
+        for (index, row) in self.measurements.iter().enumerate() {
+            let Some(verify) = &row.data.verify else {
+                continue;
+            };
+            let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
+            let source = FigureSource::Measurement(index);
+            if is_foreign || !verify.proves_disk() || self.objection(source).is_some() {
+                return true;
+            }
+        }
+        false
     }
 
     /// True if a finding concerns the source of a figure, or the target that was measured.

@@ -1,7 +1,6 @@
 //! Makes the short form of a saved run: what a list of runs shows without opening the records. Made
 //! once from a record, so that every list says the same.
 
-use crate::accept::AcceptVerdict;
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
@@ -35,9 +34,13 @@ pub struct SavedRun {
     pub note: Option<String>,
     /// True if the run ended before its plan did.
     pub partial: bool,
-    /// True of an acceptance test that decided nothing.
+    /// True of a run that could not answer its question, such as an acceptance test or a search
+    /// that decided nothing: [`Record::is_undecided`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
+    /// True of a watched load: it shows what other programs did, and measured no disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub only_observed: bool,
     /// Version of the measuring method.
     pub method: u32,
     /// The heaviest finding; absent where there is none.
@@ -86,6 +89,9 @@ pub struct Headline {
     pub workload: String,
     /// The operation, such as `read`, or `create` of files.
     pub operation: String,
+    /// The path of its target; absent in what older versions saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// Rate in operations or bytes per second, or a time.
     pub value: f64,
     /// Half-width of the 95 % interval; `null` when there was too little to tell.
@@ -111,13 +117,28 @@ impl SavedRun {
             label: label.map(str::to_owned),
             note: record.note.clone(),
             partial: record.partial,
-            undecided: record
-                .accept()
-                .is_some_and(|accept| accept.figures.verdict == AcceptVerdict::Undecided),
+            undecided: record.is_undecided(),
+            only_observed: record.plan.tasks.is_empty(),
             method: record.method,
             worst: worst(record),
             findings: serious_findings(record),
             figures: headlines(record),
+        }
+    }
+
+    /// Returns `true` if the run measured its disks. Older versions saved only the verb of a
+    /// watched load.
+    pub fn has_measured(&self) -> bool {
+        !self.only_observed && self.verb != "watch"
+    }
+
+    /// The path of the target of one of its figures; `None` where an older version saved the
+    /// figures of several targets.
+    pub fn target_of<'a>(&'a self, figure: &'a Headline) -> Option<&'a str> {
+        match (&figure.target, self.targets.as_slice()) {
+            (Some(target), _) => Some(target),
+            (None, [only]) => Some(only),
+            (None, _) => None,
         }
     }
 }
@@ -280,6 +301,10 @@ fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
             _ => figure.key.subject.to_string(),
         },
         operation: figure.key.op.to_owned(),
+        target: record
+            .targets
+            .get(figure.key.target)
+            .map(|target| target.path.clone()),
         value: figure.value,
         half_width_95: figure.half_width_95,
         unit: figure.unit.to_owned(),

@@ -12,6 +12,9 @@ pub struct Trend {
     pub subject: String,
     /// The operation, such as `read`, or `create` of files; empty where a condition does not say.
     pub operation: String,
+    /// The path of the target; `None` of a figure that an older version saved without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
     /// The figure's name in conditions, such as `iops` or `p99`.
     pub metric: String,
     /// `1/s`, `B/s`, `ns`, or `1` of a share.
@@ -19,7 +22,7 @@ pub struct Trend {
     /// The runs that have it, the oldest first.
     pub points: Vec<TrendPoint>,
     /// The newest run that measured for the figure, where it has none: too few operations, none
-    /// that succeeded, or a record that cannot be read.
+    /// that succeeded, an early end, or a record that cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_without_figure: Option<String>,
 }

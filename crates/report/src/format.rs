@@ -172,7 +172,7 @@ impl Requires {
         let text = match self {
             Self::Nothing => "nothing to write",
             Self::Workloads => {
-                "fio's JSON contains only workloads, but none was measured; no file was written"
+                "this format contains only workloads, but none was measured; no file was written"
             }
             Self::Charts => "too little was measured for a chart; no file was written",
             Self::Reads => {

@@ -66,11 +66,15 @@ pub static FORMATS: &[&Format] = &[
         fleet: None,
         identity: None,
     },
-    &Format::new(
-        ".hlog",
-        "every latency distribution, for HdrHistogram's tools",
-        hlog::write_record,
-    ),
+    &Format {
+        // The distributions of steps on files stand in .json and .csv.
+        requires: Requires::Workloads,
+        ..Format::new(
+            ".hlog",
+            "every latency distribution, for HdrHistogram's tools",
+            hlog::write_record,
+        )
+    },
     &Format {
         fleet: Some(openmetrics::write_fleet),
         ..Format::new(

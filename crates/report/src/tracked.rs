@@ -1,6 +1,7 @@
 //! Formats of services that follow figures from run to run. They hold the figures that can have a
-//! threshold, with their names in thresholds. A figure that is not the disk's is left out: these
-//! services judge by the number alone.
+//! threshold, with their names in thresholds. A figure that is not the disk's is left out, as is
+//! one of a workload with requests that were never answered, which are in no histogram: these
+//! services judge by the number alone, and a disk that hung would have the best latencies.
 
 use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
@@ -59,10 +60,14 @@ fn is_tracked(figure: &Figure<'_>) -> bool {
 }
 
 fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
-    record.objection_to(figure).is_none()
+    let has_unanswered = match figure.key.measurement {
+        Some(index) => record.measurements[index].data.hang.is_some(),
+        None => false,
+    };
+    record.objection_to(figure).is_none() && !has_unanswered
 }
 
-/// Counts the figures that are left out because they are not the disk's.
+/// Counts the figures that are left out because they are not the disk's, or not all of it.
 pub(crate) fn count_left_out(record: &Record) -> usize {
     figures(record)
         .iter()
@@ -125,6 +130,7 @@ mod tests {
     use super::*;
     use crate::fixture::written;
     use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, Severity};
+    use diskproof_model::measurement::Hang;
 
     #[test]
     fn every_figure_stands_in_one_of_the_two_lists() {
@@ -188,6 +194,28 @@ mod tests {
         assert_eq!(count_left_out(&record), all.len() - left.len());
         let text = written(|out| write_bencher(&record, out));
         assert!(!text.contains(&name), "{text}");
+    }
+
+    /// The latencies of a disk that hung are those of the requests that it answered.
+    #[test]
+    fn figure_of_a_workload_without_all_answers_is_left_out() {
+        let mut record = crate::fixture::record();
+        record.findings.clear();
+        let all = subjects(&record);
+        record.measurements[0].data.hang = Some(Hang {
+            since_ns: 0,
+            lasted_ns: 5_000_000_000,
+            requests: 1,
+            late: true,
+        });
+        let name = record.measurements[0].data.workload.name.clone();
+        let left = subjects(&record);
+        assert!(all.iter().any(|subject| subject.contains(&name)), "{all:?}");
+        assert!(
+            !left.iter().any(|subject| subject.contains(&name)),
+            "{left:?}"
+        );
+        assert_eq!(count_left_out(&record), all.len() - left.len());
     }
 
     #[test]

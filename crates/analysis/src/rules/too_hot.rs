@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
         examine: check,
         consequence: "A hot disk slows down to cool.",
     },
-    says: Meaning::Doubtful,
+    says: Meaning::Health,
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };

@@ -8,15 +8,11 @@
 
 use super::rule::*;
 use diskproof_model::errno;
-use diskproof_model::measurement::{ByteCount, DeviceUse};
+use diskproof_model::measurement::{ByteCount, DeviceUse, OtherProcess};
 use std::collections::BTreeMap;
 
 /// Filesystems that write whole trees anew, and read them for that and for checksums.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
-
-/// The kernel thread that writes the inode tables of a new ext4 filesystem, and after each mount
-/// reads its block bitmaps. No counter has its bytes.
-const LAZY_INIT_THREAD: &str = "ext4lazyinit";
 
 /// Bytes of a filesystem for each byte of inode tables: mke2fs makes an inode of 256 bytes for
 /// every 16 KiB.
@@ -257,10 +253,7 @@ impl<'a> Traffic<'a> {
     }
 
     fn has_lazy_init(&self) -> bool {
-        self.device
-            .others
-            .iter()
-            .any(|process| process.name == LAZY_INIT_THREAD)
+        self.device.others.iter().any(OtherProcess::is_lazy_init)
     }
 
     /// The most that the kernel writes for a new filesystem, where it does so: for that of the

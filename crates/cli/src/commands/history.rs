@@ -2,15 +2,15 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open, open_recovered,
-    parse_label, print_notes, run_id, saved_record, short_id,
+    HistoryFileFlag, RecoveredHistory, UnsavedRun, empty_text, history_place, import, is_after,
+    load_file, open, open_recovered, parse_label, print_notes, run_id, saved_record, short_id,
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
 use diskproof_analysis::trend::{
-    TrendOutcome, condition_trend, is_named, outcome_of_trend, trends,
+    TrendOutcome, condition_trends, is_named, outcome_of_trend, trends,
 };
-use diskproof_history::{Filter, History, Listing, SaveOutcome, TargetFilter};
+use diskproof_history::{Filter, History, Listing, SaveOutcome, TargetFilter, UnreadableRun};
 use diskproof_model::figure::{named, threshold_names};
 use diskproof_model::saved::SavedRun;
 use diskproof_model::trend::Trend;
@@ -189,14 +189,14 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
 
 fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     let place = history_place(list.history_file.file())?;
-    let history = open_recovered(&place)?;
+    let RecoveredHistory { history, unsaved } = open_recovered(&place)?;
     let Listing { runs, unreadable } = match &history {
         Some(history) => history.list(&list.filter()).map_err(Failure::History)?,
         None => Listing::default(),
     };
     if let Some(first) = unreadable.first() {
         let count = counted(unreadable.len() as u64, "run");
-        let id = short_id(first);
+        let id = short_id(&first.run_id);
         eprint_line(&format!(
             "warning: skipped {count} that cannot be read, such as {id}: damaged, or saved by \
              another version of diskproof"
@@ -211,7 +211,8 @@ fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
         }
     }
     if list.trend {
-        return show_trend(&runs, list, history.as_ref());
+        let unseen = unseen_runs(&unreadable, unsaved);
+        return show_trend(&runs, list, history.as_ref(), &unseen);
     }
     if prints_no_list {
         return Ok(Exit::Done);
@@ -219,27 +220,87 @@ fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     print_runs(&runs, list.presentation(), list.color)
 }
 
-/// A condition of `--fail-on`, and the figure that it names from run to run.
+/// A run that cannot be judged, although it may be the newest one.
+struct UnseenRun {
+    /// Names it in a message.
+    name: String,
+    /// `None` where it is unknown.
+    started: Option<Timestamp>,
+    /// The paths of its targets; `None` where they are unknown.
+    targets: Option<Vec<String>>,
+}
+
+/// The runs whose rows cannot be read, and those that are not in the history.
+fn unseen_runs(unreadable: &[UnreadableRun], unsaved: Vec<UnsavedRun>) -> Vec<UnseenRun> {
+    let mut unseen = Vec::new();
+    for run in unreadable {
+        unseen.push(UnseenRun {
+            name: format!("run {} cannot be read", short_id(&run.run_id)),
+            started: Timestamp::from_second(run.started_s).ok(),
+            targets: None,
+        });
+    }
+    for UnsavedRun { name, run } in unsaved {
+        let (started, targets) = match run {
+            Some(run) => (run.started.parse().ok(), Some(run.targets)),
+            None => (None, None),
+        };
+        unseen.push(UnseenRun {
+            name: format!("{name} is not saved"),
+            started,
+            targets,
+        });
+    }
+    unseen
+}
+
+impl UnseenRun {
+    /// Returns `true` if this may be the newest run on the target of a trend.
+    fn may_follow(&self, trend: &Trend) -> bool {
+        if let (Some(targets), Some(target)) = (&self.targets, &trend.target)
+            && !targets.contains(target)
+        {
+            return false;
+        }
+        let Some(newest) = trend.points.last() else {
+            return true;
+        };
+        match (self.started, newest.started.parse::<Timestamp>()) {
+            // Rows have the start in whole seconds.
+            (Some(started), Ok(newest)) => started.as_second() >= newest.as_second(),
+            (None, _) | (_, Err(_)) => true,
+        }
+    }
+}
+
+/// A condition of `--fail-on`, and the figure that it names from run to run, on each target.
 struct Condition<'a> {
     limit: &'a Limit,
-    trend: Trend,
+    trends: Vec<Trend>,
 }
 
 fn show_trend(
     runs: &[SavedRun],
     list: &ListFlags,
     history: Option<&History>,
+    unseen: &[UnseenRun],
 ) -> anyhow::Result<Exit> {
     let mut shown = trends(runs, |run| saved_record(history?, &run.run_id));
+    shown.retain(|trend| list.wants_target(trend));
     let mut conditions = Vec::new();
-    if !shown.is_empty() {
+    // Without any figure no name can be told from a mistyped one.
+    if runs
+        .iter()
+        .any(|run| run.partial || !run.figures.is_empty())
+    {
         for limit in &list.fail_on {
-            let trend = find_trend(limit, runs, &shown, history)?;
-            conditions.push(Condition { limit, trend });
+            let mut trends = find_trends(limit, runs, &shown, history)?;
+            trends.retain(|trend| list.wants_target(trend));
+            conditions.push(Condition { limit, trends });
         }
     }
-    for Condition { limit, trend } in &conditions {
-        let is_shown = shown.iter().any(|trend| is_named(trend, limit));
+    for trend in conditions.iter().flat_map(|condition| &condition.trends) {
+        let is_shown = shown.iter().any(|shown| is_same_trend(shown, trend));
         if !trend.points.is_empty() && !is_shown {
             shown.push(trend.clone());
         }
@@ -251,26 +312,30 @@ fn show_trend(
     )?;
     if shown.is_empty() {
         eprint_line("no complete run has figures for a trend");
-        // A timer must not take the absence of figures for a pass.
-        if !list.fail_on.is_empty() {
-            return Ok(Exit::Undecided);
-        }
-        return Ok(Exit::Done);
     }
-    Ok(report_conditions(&conditions, Timestamp::now()))
+    // A timer must not take the absence of figures for a pass.
+    if conditions.is_empty() && !list.fail_on.is_empty() {
+        return Ok(Exit::Undecided);
+    }
+    Ok(report_conditions(&conditions, unseen, Timestamp::now()))
+}
+
+/// Returns `true` if the trend that is shown has the figure that a condition names.
+fn is_same_trend(shown: &Trend, named: &Trend) -> bool {
+    shown.target == named.target
+        && shown.subject == named.subject
+        && shown.metric == named.metric
+        && (named.operation.is_empty() || shown.operation == named.operation)
 }
 
 /// Prints which conditions hold. A condition that holds decides the exit code. One whose figure is
 /// short of the threshold passes, also where chance may hide a change: a timer would fail on most
 /// nights otherwise. A run that begins after `now` decides nothing: it would stay the newest one.
-fn report_conditions(conditions: &[Condition<'_>], now: Timestamp) -> Exit {
+fn report_conditions(conditions: &[Condition<'_>], unseen: &[UnseenRun], now: Timestamp) -> Exit {
     let mut exit = Exit::Done;
-    for Condition { limit, trend } in conditions {
-        let outcome = match trend.points.last() {
-            Some(newest) if is_after(&newest.started, now) => TrendOutcome::Undecided,
-            _ => outcome_of_trend(limit, trend),
-        };
-        let (answer, code) = match outcome {
+    for Condition { limit, trends } in conditions {
+        let gravest = gravest_outcome(limit, trends, unseen, now);
+        let (answer, code) = match gravest.outcome {
             TrendOutcome::Holds => ("holds", Exit::ThresholdMissed),
             TrendOutcome::Undecided => ("is undecided", Exit::Undecided),
             TrendOutcome::ShortOfThreshold => {
@@ -279,14 +344,80 @@ fn report_conditions(conditions: &[Condition<'_>], now: Timestamp) -> Exit {
             }
             TrendOutcome::DoesNotHold => ("does not hold", Exit::Done),
         };
-        let expression = &limit.expression;
-        let run = judged_run(trend, now);
-        eprint_line(&format!("--fail-on '{expression}' {answer}: {run}"));
+        let (expression, run) = (&limit.expression, &gravest.run);
+        let target = match &gravest.target {
+            Some(target) if trends.len() > 1 => format!(" on {target}"),
+            Some(_) | None => String::new(),
+        };
+        eprint_line(&format!("--fail-on '{expression}' {answer}{target}: {run}"));
         if code == Exit::ThresholdMissed || exit == Exit::Done {
             exit = code;
         }
     }
     exit
+}
+
+/// A condition on one target, as it was judged.
+struct JudgedTarget {
+    outcome: TrendOutcome,
+    target: Option<String>,
+    /// Names the run that decides, and says why it may not decide.
+    run: String,
+}
+
+/// The outcome on the target where it is the gravest, of several the first.
+fn gravest_outcome(
+    limit: &Limit,
+    trends: &[Trend],
+    unseen: &[UnseenRun],
+    now: Timestamp,
+) -> JudgedTarget {
+    let mut gravest: Option<JudgedTarget> = None;
+    for trend in trends {
+        let judged = judge_target(limit, trend, unseen, now);
+        match &gravest {
+            Some(earlier) if gravity(earlier.outcome) >= gravity(judged.outcome) => {}
+            _ => gravest = Some(judged),
+        }
+    }
+    gravest.unwrap_or_else(|| JudgedTarget {
+        outcome: TrendOutcome::Undecided,
+        target: None,
+        run: "no saved run has measured enough for this figure".to_owned(),
+    })
+}
+
+/// The order of outcomes: a change that is certain is graver than an unknown one.
+fn gravity(outcome: TrendOutcome) -> u8 {
+    match outcome {
+        TrendOutcome::DoesNotHold => 0,
+        TrendOutcome::ShortOfThreshold => 1,
+        TrendOutcome::Undecided => 2,
+        TrendOutcome::Holds => 3,
+    }
+}
+
+/// Judges the newest run of a trend, unless another run may be the newest.
+fn judge_target(
+    limit: &Limit,
+    trend: &Trend,
+    unseen: &[UnseenRun],
+    now: Timestamp,
+) -> JudgedTarget {
+    let later = unseen.iter().find(|unseen| unseen.may_follow(trend));
+    let outcome = match trend.points.last() {
+        _ if later.is_some() => TrendOutcome::Undecided,
+        Some(newest) if is_after(&newest.started, now) => TrendOutcome::Undecided,
+        _ => outcome_of_trend(limit, trend),
+    };
+    JudgedTarget {
+        outcome,
+        target: trend.target.clone(),
+        run: match later {
+            Some(later) => format!("{}, and may be the newest", later.name),
+            None => judged_run(trend, now),
+        },
+    }
 }
 
 /// Names the run that decides a condition, and says why the condition may be undecided.
@@ -310,22 +441,28 @@ fn judged_run(trend: &Trend, now: Timestamp) -> String {
     }
 }
 
-/// Finds the figure that a condition names, from run to run. What `watch` recorded has a trend, but
-/// no figure that other conditions can name.
-fn find_trend(
+/// Finds the figure that a condition names, from run to run on each target. What `watch` recorded
+/// has a trend, but no figure that other conditions can name.
+fn find_trends(
     limit: &Limit,
     runs: &[SavedRun],
     shown: &[Trend],
     history: Option<&History>,
-) -> Result<Trend, Failure> {
+) -> Result<Vec<Trend>, Failure> {
     if let Some(figure) = named(&limit.metric) {
-        let trend = condition_trend(&figure, runs, |run| saved_record(history?, &run.run_id));
-        if let Some(trend) = trend {
-            return Ok(trend);
+        let trends = condition_trends(&figure, runs, |run| saved_record(history?, &run.run_id));
+        if !trends.is_empty() {
+            return Ok(trends);
         }
     }
-    if let Some(trend) = shown.iter().find(|trend| is_named(trend, limit)) {
-        return Ok(trend.clone());
+    let mut trends = Vec::new();
+    for trend in shown {
+        if is_named(trend, limit) {
+            trends.push(trend.clone());
+        }
+    }
+    if !trends.is_empty() {
+        return Ok(trends);
     }
     let mut workloads: BTreeSet<&str> = BTreeSet::new();
     for run in runs {
@@ -357,6 +494,15 @@ fn print_runs(
 }
 
 impl ListFlags {
+    /// Returns `true` if a trend is of the target that the user named. A pattern selects runs with
+    /// all of their targets.
+    fn wants_target(&self, trend: &Trend) -> bool {
+        match (self.target.as_deref().map(recorded_targets), &trend.target) {
+            (Some(TargetFilter::Path(path)), Some(target)) => path == *target,
+            (Some(TargetFilter::Path(_) | TargetFilter::Pattern(_)) | None, _) => true,
+        }
+    }
+
     fn presentation(&self) -> Presentation {
         Presentation::from_json_flag(self.json)
     }
@@ -524,6 +670,7 @@ fn point_in_time(text: &str) -> Option<Timestamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::trend::{TrendChange, TrendPoint};
 
     #[test]
     fn ages_and_times_parse() {
@@ -556,5 +703,96 @@ mod tests {
         }
         assert!(parse_since("7d").unwrap() < Timestamp::now());
         assert!(parse_since("yesterday").is_err());
+    }
+
+    /// A trend of four points before this one on a target.
+    fn trend(target: &str, newest: f64) -> Trend {
+        let mut points = Vec::new();
+        for (day, value) in (1..).zip([100.0, 101.0, 99.0, 100.5, newest]) {
+            points.push(TrendPoint {
+                run_id: format!("{day:032}"),
+                started: format!("2026-11-{day:02}T03:00:00.5Z"),
+                value,
+                half_width_95: None,
+                change: None,
+                objection: None,
+            });
+        }
+        points[4].change = Some(TrendChange {
+            share: newest / 100.0 - 1.0,
+            is_beyond_chance: Some(true),
+        });
+        Trend {
+            subject: "c".to_owned(),
+            operation: String::new(),
+            target: Some(target.to_owned()),
+            metric: "iops".to_owned(),
+            unit: "1/s".to_owned(),
+            points,
+            newest_without_figure: None,
+        }
+    }
+
+    fn exit_of(trends: Vec<Trend>, unseen: &[UnseenRun]) -> Exit {
+        let limit: Limit = "c.iops<-10%".parse().unwrap();
+        let conditions = [Condition {
+            limit: &limit,
+            trends,
+        }];
+        let now = "2026-12-01T00:00:00Z".parse().unwrap();
+        report_conditions(&conditions, unseen, now)
+    }
+
+    #[test]
+    fn gravest_target_decides_a_condition() {
+        let (fast, slow) = (trend("/fast", 100.0), trend("/slow", 50.0));
+        let mut unknown = trend("/unknown", 100.0);
+        unknown.newest_without_figure = Some("partial".to_owned());
+        for (trends, exit) in [
+            (vec![fast.clone()], Exit::Done),
+            (vec![fast.clone(), slow.clone()], Exit::ThresholdMissed),
+            (vec![slow.clone(), unknown.clone()], Exit::ThresholdMissed),
+            (vec![fast, unknown], Exit::Undecided),
+            (vec![], Exit::Undecided),
+        ] {
+            assert_eq!(exit_of(trends, &[]), exit);
+        }
+    }
+
+    #[test]
+    fn run_that_cannot_be_judged_may_be_the_newest() {
+        let unreadable = |started: &str| UnreadableRun {
+            run_id: "damaged".to_owned(),
+            started_s: started.parse::<Timestamp>().unwrap().as_second(),
+        };
+        let damaged = |started: &str| unseen_runs(&[unreadable(started)], Vec::new());
+        for newest in [100.0, 50.0] {
+            let unseen = damaged("2026-11-05T03:00:00Z");
+            assert_eq!(
+                exit_of(vec![trend("/data", newest)], &unseen),
+                Exit::Undecided
+            );
+        }
+        let earlier = damaged("2026-11-05T02:59:59Z");
+        assert_eq!(exit_of(vec![trend("/data", 100.0)], &earlier), Exit::Done);
+        let unsaved = |run| {
+            let name = "run 1".to_owned();
+            unseen_runs(&[], vec![UnsavedRun { name, run }])
+        };
+        let unknown = unsaved(None);
+        assert_eq!(
+            exit_of(vec![trend("/data", 100.0)], &unknown),
+            Exit::Undecided
+        );
+        let mut record = diskproof_analysis::fixture::record();
+        record.started = "2026-11-06T03:00:00Z".to_owned();
+        let run = SavedRun::from_record(&record, None);
+        let target = run.targets[0].clone();
+        let later = unsaved(Some(Box::new(run)));
+        assert_eq!(
+            exit_of(vec![trend(&target, 100.0)], &later),
+            Exit::Undecided
+        );
+        assert_eq!(exit_of(vec![trend("/else", 100.0)], &later), Exit::Done);
     }
 }

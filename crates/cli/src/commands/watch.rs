@@ -31,6 +31,9 @@ const INTERVAL_NS_MIN: u64 = SECOND / 10;
 /// The longest step, as the error names it.
 const INTERVAL_NS_MAX: u64 = 3600 * SECOND;
 
+/// The note where nothing is left to watch.
+const NO_DEVICE_LEFT: &str = "no watched device is left";
+
 const HELP: &str = "\
 Each line is one device in one step: reads and writes per second, MB/s, the mean
 time of a request in ms, requests in flight (queue), the share of seeks, and the
@@ -145,6 +148,19 @@ impl WatchFlags {
         self.record || self.history.label.is_some()
     }
 
+    /// Why a watch ended before it was to end; `None` of a whole one. Without --count and --time
+    /// the user ends it whenever that suits, but after a step.
+    fn early_end(&self, end: &anyhow::Result<WatchEnd>, has_steps: bool) -> Option<String> {
+        let has_end = self.count.is_some() || self.time.is_some();
+        match end {
+            Err(error) => Some(format!("the watch failed: {error:#}")),
+            Ok(WatchEnd::DevicesLost) => Some(NO_DEVICE_LEFT.to_owned()),
+            Ok(WatchEnd::Stopped) if has_end => Some("stopped before its last step".to_owned()),
+            Ok(_) if !has_steps => Some("stopped before its first step ended".to_owned()),
+            Ok(WatchEnd::Complete | WatchEnd::Stopped) => None,
+        }
+    }
+
     /// True if --count or --time allows no further step, after `steps_done` of them. The next one
     /// would end with the interval of the number `next_interval`, from 1.
     fn allows_no_further_step(&self, steps_done: u64, next_interval: u64) -> bool {
@@ -200,49 +216,72 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     // An error of a step or of the view is returned only after the load so far is saved.
     let followed = show_steps(watch, &mut kernel, &mut journal);
     let concluded = if watch.is_saved() || watch.prints_json() || !outputs.is_empty() {
-        conclude(watch, kernel, journal, &outputs)
+        let ended_early = watch.early_end(&followed, kernel.has_steps());
+        conclude(watch, kernel, journal, &outputs, ended_early.as_deref())
     } else {
         Ok(())
     };
-    let exit = followed?;
+    let end = followed?;
     concluded?;
     match interrupt::signal() {
         Some(signal) => Ok(Exit::Signal(signal)),
-        None => Ok(exit),
+        None => Ok(end.exit()),
     }
 }
 
-/// Shows step after step, until the flags or the user end it. A watch whose devices have all
-/// vanished has failed.
+/// How the steps of a watch ended without an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WatchEnd {
+    /// All steps were made that the flags allow.
+    Complete,
+    /// The user ended it, or the reader of its lines.
+    Stopped,
+    /// No named device is left.
+    DevicesLost,
+}
+
+impl WatchEnd {
+    /// The exit of the program. A watch whose devices have all vanished has failed.
+    fn exit(self) -> Exit {
+        match self {
+            Self::Complete | Self::Stopped => Exit::Done,
+            Self::DevicesLost => Exit::Failed,
+        }
+    }
+}
+
+/// Shows step after step, until the flags or the user end it, or all devices have vanished.
 fn show_steps(
     watch: &WatchFlags,
     kernel: &mut WatchedKernel,
     journal: &mut WatchJournal,
-) -> anyhow::Result<Exit> {
+) -> anyhow::Result<WatchEnd> {
     let mut view = LiveView::start(watch.requested_view(), watch.color)?;
     let mut steps_done = 0;
     loop {
         let interval = kernel.next_interval();
         if watch.allows_no_further_step(steps_done, interval) {
-            return Ok(Exit::Done);
+            return Ok(WatchEnd::Complete);
         }
         let due = kernel.end_of_interval(interval);
         match view.wait_until(due, || kernel.empty_trace_buffers()) {
             ViewWait::Due => {}
-            ViewWait::EndedByUser => return Ok(Exit::Done),
+            ViewWait::EndedByUser => return Ok(WatchEnd::Stopped),
         }
         let step = kernel.end_step()?;
         steps_done += 1;
         journal.keep_if_due(kernel);
+        let is_last = watch.allows_no_further_step(steps_done, kernel.next_interval());
         match view.show_step(&step, kernel.facts(), kernel.named_devices())? {
             ViewReader::There => {}
-            ViewReader::Gone => return Ok(Exit::Done),
+            ViewReader::Gone if !is_last => return Ok(WatchEnd::Stopped),
+            ViewReader::Gone => return Ok(WatchEnd::Complete),
         }
         if kernel.has_lost_all_devices() {
             // The note belongs below the view, not into its screen.
             drop(view);
-            watch.verbosity().note("no watched device is left");
-            return Ok(Exit::Failed);
+            watch.verbosity().note(NO_DEVICE_LEFT);
+            return Ok(WatchEnd::DevicesLost);
         }
     }
 }
@@ -255,8 +294,9 @@ fn conclude(
     kernel: WatchedKernel,
     journal: WatchJournal,
     outputs: &[Output],
+    ended_early: Option<&str>,
 ) -> anyhow::Result<()> {
-    let record = Arc::new(journal.record(kernel.observed_load()));
+    let record = Arc::new(journal.record(kernel.observed_load(), ended_early));
     // Ends the session with the server.
     drop(kernel);
     let saved = save_records(&record, outputs, watch.verbosity());
@@ -284,4 +324,37 @@ fn conclude(
         eprint_line(&format!("note: {text}"));
     }
     saved.and(ignore_closed_pipe(printed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        watch: WatchFlags,
+    }
+
+    /// The reason why a watch with these flags ended early.
+    fn early_end(flags: &[&str], end: WatchEnd, has_steps: bool) -> Option<String> {
+        let line = Line::try_parse_from([&["watch"], flags].concat()).unwrap();
+        line.watch.early_end(&Ok(end), has_steps)
+    }
+
+    #[test]
+    fn watch_is_whole_only_after_all_of_its_steps() {
+        for flags in [&["-c", "3"][..], &["--time", "1m"]] {
+            assert_eq!(early_end(flags, WatchEnd::Complete, true), None);
+            assert!(early_end(flags, WatchEnd::Stopped, true).is_some());
+        }
+        assert_eq!(early_end(&[], WatchEnd::Stopped, true), None);
+        assert!(early_end(&[], WatchEnd::Stopped, false).is_some());
+        assert!(early_end(&[], WatchEnd::DevicesLost, true).is_some());
+        assert_eq!(WatchEnd::DevicesLost.exit(), Exit::Failed);
+        let line = Line::try_parse_from(["watch"]).unwrap();
+        let failed = Err(anyhow::anyhow!("no counters"));
+        assert!(line.watch.early_end(&failed, true).is_some());
+    }
 }

@@ -8,10 +8,11 @@ mod places;
 use crate::failure::Failure;
 use crate::profiles::is_built_in;
 use diskproof_analysis::again::{Rejudged, judged_again};
+use diskproof_model::measurement::KERNEL_THREADS_THAT_DECIDE;
 use diskproof_model::plan::Origin;
 use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
-use placeholders::{PATH, Placeholders, RAID, VOLUME};
+use placeholders::{PATH, PROCESS, Placeholders, RAID, VOLUME};
 use places::{Treatment, treatment_of};
 use serde_json::Value;
 
@@ -130,6 +131,8 @@ fn replace_name(text: &mut String, place: &str, placeholders: &mut Placeholders)
             *text = public_mount_option(text);
             return;
         }
+        Treatment::Process if KERNEL_THREADS_THAT_DECIDE.contains(&text.as_str()) => return,
+        Treatment::Process => PROCESS,
         Treatment::Name(identity) => identity,
         Treatment::Profile if is_built_in(text) => return,
         Treatment::Profile => PATH,

@@ -27,10 +27,8 @@ pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_bef
 use jiff::{SignedDuration, Timestamp};
 pub(crate) use journals::{Journals, KILLED, LeftInJournal, end_journals, leave_in_journal};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, in_resolved_folder};
-pub(crate) use place::{
-    empty_text, history_place, make_history, open_if_there, register_history, state_folder,
-};
-pub(crate) use recovery::{open, open_recovered};
+pub(crate) use place::{empty_text, history_place, make_history, register_history, state_folder};
+pub(crate) use recovery::{RecoveredHistory, UnsavedRun, open, open_recovered};
 pub(crate) use reference::{
     find, load, load_all, load_all_whole, load_file, named_or_recorded, names_run, parse_label,
     run_id, short_id,

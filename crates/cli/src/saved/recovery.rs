@@ -11,44 +11,83 @@ use diskproof_history::{
 };
 use diskproof_model::document::DocumentError;
 use diskproof_model::record::Record;
+use diskproof_model::saved::SavedRun;
 use diskproof_report::terminal::Detail;
 use std::path::Path;
 
 /// Opens the history with the runs that were killed in it. Fails where there is no history yet.
 pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
     let place = history_place(history)?;
-    match open_recovered(&place)? {
+    match open_recovered(&place)?.history {
         Some(history) => Ok(history),
         None => Err(Failure::Usage(empty_text(&place.path))),
     }
 }
 
-/// Opens the history with the runs that were killed in it; `None` when there is no file.
-pub(crate) fn open_recovered(place: &HistoryPlace) -> Result<Option<History>, Failure> {
+/// A history to which the runs that were killed were added.
+pub(crate) struct RecoveredHistory {
+    /// `None` when there is no file.
+    pub(crate) history: Option<History>,
+    /// The runs that could not be added.
+    pub(crate) unsaved: Vec<UnsavedRun>,
+}
+
+/// A run that is not in the history, although it may be the newest one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct UnsavedRun {
+    /// Names it in a message: its id, or the error that hides it.
+    pub(crate) name: String,
+    /// What its journal holds; `None` where that cannot be read.
+    pub(crate) run: Option<Box<SavedRun>>,
+}
+
+/// Opens the history with the runs that were killed in it.
+pub(crate) fn open_recovered(place: &HistoryPlace) -> Result<RecoveredHistory, Failure> {
+    let mut unsaved = Vec::new();
     match recover_unsaved_runs(place) {
-        Ok(notes) => {
-            for note in notes {
+        Ok(recovery) => {
+            for note in recovery.notes {
                 eprint_line(&note);
             }
+            unsaved = recovery.unsaved;
         }
         // Another user's history may be readable in a folder that cannot be listed.
         Err(error) => eprint_line(&format!(
             "runs that were killed are not looked for: {error}"
         )),
     }
-    open_if_there(place)
+    Ok(RecoveredHistory {
+        history: open_if_there(place)?,
+        unsaved,
+    })
+}
+
+/// The outcome for all runs that were killed.
+struct Recovery {
+    /// For the user.
+    notes: Vec<String>,
+    unsaved: Vec<UnsavedRun>,
 }
 
 /// Adds the runs that were killed, or could not be saved at their end, to the history as far as
-/// they got. Returns notes for the user: a run that cannot be added hides no other one.
-fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
+/// they got. A run that cannot be added hides no other one.
+fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Recovery, Failure> {
     let left = history_answer(place, runs_left_behind)?;
     let mut notes = Vec::new();
+    let mut unsaved = Vec::new();
     for error in left.errors {
         notes.push(format!("a run that had not been saved stays: {error}"));
+        unsaved.push(UnsavedRun {
+            name: error.to_string(),
+            run: None,
+        });
     }
     for run in left.runs {
         let id = short_id(&run.run_id).to_owned();
+        let stays = UnsavedRun {
+            name: format!("run {id}"),
+            run: short_form(&run).map(Box::new),
+        };
         let journal = run.path();
         let why = match recover(place, run) {
             Ok(Recovered::Nothing) => continue,
@@ -69,8 +108,17 @@ fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
             "run {id} had not been saved at its end, and what it had measured stays in {}: {why}",
             journal.display()
         ));
+        unsaved.push(stays);
     }
-    Ok(notes)
+    Ok(Recovery { notes, unsaved })
+}
+
+/// The short form of a run that was killed; `None` where its journal cannot be read.
+fn short_form(run: &LeftRun) -> Option<SavedRun> {
+    match &run.measured {
+        LeftRecord::Record(record) => Some(SavedRun::from_record(record, run.label.as_deref())),
+        LeftRecord::Nothing | LeftRecord::Unreadable(_) => None,
+    }
 }
 
 /// What a run that had not been saved left.

@@ -23,6 +23,9 @@ use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::io;
 
+/// Why a ping ended before its last request whose reader had gone.
+const UNREAD: &str = "the reader of stdout ended before the last request";
+
 /// The writer of a line for each request; `None` where there are no lines. A ping without pauses
 /// has too many.
 pub(super) fn request_lines(
@@ -114,8 +117,15 @@ impl Running for PingRun<'_> {
         }
         let measured = pinged?;
         let ended = bench.check_can_continue(&measured);
+        let is_unread = measured.iter().any(Measurement::is_unread);
         sink.add(measured);
         ended?;
+        // Without an end of its own, a ping is whole whenever it ends. The text of another tool
+        // says nothing of its reader.
+        let has_end = workload.stop.ops.is_some() || self.plan.time_ns_max().is_some();
+        if is_unread && has_end && !self.plan.is_of_other_tool() {
+            return Err(EarlyEnd::Reason(UNREAD.to_owned()));
+        }
         Ok(Stepped::Over)
     }
 }

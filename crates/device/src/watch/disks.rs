@@ -72,6 +72,17 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
     })
 }
 
+/// The number of the disk that has this kernel name now, or a partition of it: another disk that
+/// takes the name has another number, as has another medium in a drive. `None` before Linux 5.15.
+pub fn disk_sequence(name: &str) -> Option<u64> {
+    let sysfs = SysRoot::default().named_device(name)?;
+    let own = read_number(&sysfs.join("diskseq"));
+    match own {
+        Some(sequence) => Some(sequence),
+        None => read_number(&sysfs.parent()?.join("diskseq")),
+    }
+}
+
 /// `8:16` as two numbers.
 fn numbers(device: &str) -> Option<(u32, u32)> {
     let (major, minor) = device.split_once(':')?;

@@ -159,6 +159,7 @@ mod tests {
         Headline {
             workload: workload.to_owned(),
             operation: "read".to_owned(),
+            target: None,
             value,
             half_width_95: Some(value * 1e-3),
             unit: unit.to_owned(),
@@ -182,6 +183,7 @@ mod tests {
             note: None,
             partial: true,
             undecided: false,
+            only_observed: false,
             method: 1,
             worst: Some(SavedFinding {
                 severity: Severity::Failure,

@@ -19,7 +19,15 @@ const BAR_COLUMNS: usize = 20;
 /// any.
 pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    let tables: Vec<Block> = trends.iter().flat_map(trend_blocks).collect();
+    let has_several_targets = trends.iter().any(|trend| trend.target != trends[0].target);
+    let mut tables = Vec::new();
+    for trend in trends {
+        let target = match &trend.target {
+            Some(target) if has_several_targets => Some(target.as_str()),
+            Some(_) | None => None,
+        };
+        tables.extend(trend_blocks(trend, target));
+    }
     write_blocks(page, None, &tables);
     if !trends.is_empty() {
         page.blank();
@@ -31,7 +39,8 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
     page.finish()
 }
 
-fn trend_blocks(trend: &Trend) -> [Block; 2] {
+/// The table of a trend. Its title has the target where that is given.
+fn trend_blocks(trend: &Trend, target: Option<&str>) -> [Block; 2] {
     // What does not count sets no scale.
     let mut largest = 0.0_f64;
     for point in &trend.points {
@@ -49,11 +58,14 @@ fn trend_blocks(trend: &Trend) -> [Block; 2] {
     columns[2].align = Align::Right;
     columns[3].place = Place::Roomy(2);
     let subject = named(&trend.subject, &trend.operation);
-    let title = match trend.metric.as_str() {
+    let mut title = match trend.metric.as_str() {
         // The unit of its figures says which of them it is.
         "iops" | "throughput" | "average" => subject,
         metric => format!("{subject} {metric}"),
     };
+    if let Some(target) = target {
+        title.push_str(&format!(" on {target}"));
+    }
     let table = Table::new("", columns, rows);
     [Block::Heading(title), Block::Table(table)]
 }
@@ -122,6 +134,7 @@ mod tests {
         let trend = Trend {
             subject: "commit-fdatasync".to_owned(),
             operation: "commit".to_owned(),
+            target: Some("/data".to_owned()),
             metric: "iops".to_owned(),
             unit: "1/s".to_owned(),
             points: vec![
@@ -136,7 +149,16 @@ mod tests {
             ],
             newest_without_figure: None,
         };
+        let other = Trend {
+            target: Some("/other".to_owned()),
+            ..trend.clone()
+        };
+        let both = written(|out| write_trends(&[trend.clone(), other], &plain(80), out));
+        for target in ["on /data", "on /other"] {
+            assert_eq!(both.matches(target).count(), 1, "{both}");
+        }
         let text = written(|out| write_trends(&[trend], &plain(80), out));
+        assert!(!text.contains("/data"), "{text}");
         let runs = text.lines().filter(|line| line.contains("2026-11")).count();
         assert_eq!(runs, 5, "{text}");
         assert!(

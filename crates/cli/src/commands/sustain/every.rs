@@ -275,7 +275,7 @@ impl<'a> Series<'a> {
     /// may have the same label, which is only the pause by default.
     fn saved_records(&self, target: &TargetIdentity) -> Result<Vec<Record>, Failure> {
         let place = history_place(self.flags.history.file())?;
-        let Some(history) = open_recovered(&place)? else {
+        let Some(history) = open_recovered(&place)?.history else {
             return Ok(Vec::new());
         };
         let filter = Filter {

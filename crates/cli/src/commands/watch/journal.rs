@@ -51,9 +51,14 @@ impl WatchJournal {
         }
     }
 
-    /// The record of the load.
-    pub(super) fn record(&self, load: ObservedLoad) -> Record {
-        record_of(self.facts.clone(), load)
+    /// The record of the load; `ended_early` says why it ended before it was to end.
+    pub(super) fn record(&self, load: ObservedLoad, ended_early: Option<&str>) -> Record {
+        let facts = RunFacts {
+            partial: ended_early.is_some(),
+            ended_early: ended_early.map(str::to_owned),
+            ..self.facts.clone()
+        };
+        record_of(facts, load)
     }
 
     /// Ends the journal of a load that is in the history, or leaves its record there for the next

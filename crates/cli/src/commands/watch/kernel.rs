@@ -7,13 +7,15 @@ use crate::saved::capacities;
 use crate::stdio::Verbosity;
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
-use diskproof_device::{ProcessActivity, RequestTrace, WatchedDevice, read_disks, whole_devices};
+use diskproof_device::{
+    ProcessActivity, RequestTrace, WatchedDevice, disk_sequence, read_disks, whole_devices,
+};
 use diskproof_engine::StartInstant;
 use diskproof_model::observed::{ObservedDevice, ObservedRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::watch::{DiskReading, WatchStep};
 use diskproof_report::terminal::{WatchFacts, hidden_processes_text, seek_method_text};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -42,6 +44,8 @@ pub(super) struct WatchedKernel {
     interval_ns: u64,
     /// Whole devices that had a size once. A detached loop device keeps its name, but has no size.
     had_size: BTreeSet<String>,
+    /// The number of the disk behind each watched name, where the kernel has one.
+    disk_sequences: BTreeMap<String, u64>,
     start: WatchStart,
     /// When the counters were read last, which is the end of the newest step.
     read_at: Instant,
@@ -85,6 +89,7 @@ impl WatchedKernel {
             history: request.history,
             interval_ns: request.interval_ns,
             had_size,
+            disk_sequences: BTreeMap::new(),
             start,
             read_at: start.monotonic,
         };
@@ -135,7 +140,8 @@ impl WatchedKernel {
             step.server = Some(server.view());
             self.facts.server = server.facts();
         }
-        self.watch_new_devices(&reading.whole_devices, &reading.input.readings);
+        let readings = [reading.input.readings, reading.replaced].concat();
+        self.watch_new_devices(&reading.whole_devices, &readings);
         self.had_size.extend(reading.whole_devices);
         Ok(step)
     }
@@ -156,6 +162,9 @@ impl WatchedKernel {
         }
         let whole: BTreeSet<String> = whole_devices().into_iter().collect();
         readings.retain(|reading| !self.is_detached(&reading.name, &whole));
+        let (replaced, readings): (Vec<DiskReading>, Vec<DiskReading>) = readings
+            .into_iter()
+            .partition(|reading| self.is_replaced(&reading.name));
         let active = self.sources.processes.step();
         self.facts.hidden_processes = active.hidden;
         let input = StepInput {
@@ -168,7 +177,16 @@ impl WatchedKernel {
         Ok(KernelReading {
             input,
             whole_devices: whole,
+            replaced,
         })
+    }
+
+    /// True for a watched device whose name another disk has taken. Its counters may go on.
+    fn is_replaced(&self, name: &str) -> bool {
+        match self.disk_sequences.get(name) {
+            Some(watched) => disk_sequence(name).is_some_and(|now| now != *watched),
+            None => false,
+        }
     }
 
     /// True for a device that had a size and is none of the `whole` devices that have one now.
@@ -197,6 +215,10 @@ impl WatchedKernel {
                 target: self.targets.len(),
                 capacity,
             };
+            match disk_sequence(&watched.name) {
+                Some(sequence) => self.disk_sequences.insert(watched.name.clone(), sequence),
+                None => self.disk_sequences.remove(&watched.name),
+            };
             self.targets.push(device.identity);
             self.observer.add(watched, reading.clone());
         }
@@ -221,6 +243,11 @@ impl WatchedKernel {
         if !devices.is_empty() {
             self.watch_devices(devices, readings);
         }
+    }
+
+    /// True if the first step has ended.
+    pub(super) fn has_steps(&self) -> bool {
+        self.read_at > self.start.monotonic
     }
 
     /// True if all devices that the user named have vanished.
@@ -263,6 +290,8 @@ struct KernelReading {
     input: StepInput,
     /// The names of the whole devices that have a size.
     whole_devices: BTreeSet<String>,
+    /// The counters of devices whose names other disks have taken: they are new ones.
+    replaced: Vec<DiskReading>,
 }
 
 /// Everything that is read at the end of a step, except the counters of the disks.

@@ -2,8 +2,7 @@
 //! is derived again. A test fails while a text of the schema is missing here.
 
 use super::placeholders::{
-    BOOT, COMMAND, GROUP, HOST, Identity, JOB, MACHINE, NOTE, PATH, PROCESS, REASON, SERIAL,
-    SERVER, SOURCE,
+    BOOT, COMMAND, GROUP, HOST, Identity, JOB, MACHINE, NOTE, PATH, REASON, SERIAL, SERVER, SOURCE,
 };
 
 /// The treatment of the text at a place.
@@ -15,6 +14,9 @@ pub(super) enum Treatment {
     Derived,
     /// It identifies: a placeholder of this kind takes its place.
     Name(Identity),
+    /// The name of a program, but for threads of the kernel by which findings decide: without their
+    /// names the record would be judged otherwise.
+    Process,
     /// It identifies where it is the path of a file, and no profile of this program.
     Profile,
     /// The kernel's name of a block device. It names nothing, except where a RAID has a name.
@@ -65,7 +67,7 @@ pub(super) const PLACES: &[(Treatment, &[&str])] = &[
         Treatment::Name(SERIAL),
         &["layers.serial", "health.serial", "health_before.serial"],
     ),
-    (Treatment::Name(PROCESS), &["others.name", "processes.name"]),
+    (Treatment::Process, &["others.name", "processes.name"]),
     (Treatment::Name(SERVER), &["server.address"]),
     (
         Treatment::Name(COMMAND),

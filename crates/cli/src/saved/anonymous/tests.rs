@@ -146,6 +146,27 @@ fn anonymous_record_derives_to_itself() {
     assert_eq!(anonymous.record.findings[0].claim, renamed);
 }
 
+/// The kernel's thread explains the bytes; under another name it would be a program that disturbed
+/// the measurement.
+#[test]
+fn anonymous_record_has_the_findings_of_its_run() {
+    let record = fixture::changed(|run| {
+        let device = &mut run.measurements[2].device;
+        device.read_bytes += 64 << 20;
+        device.others = vec![fixture::process("ext4lazyinit", 0, 64 << 20)];
+    });
+    let anonymous = anonymize(&record).unwrap().record;
+    assert_eq!(
+        anonymous.measurements[2].data.device.others[0].name,
+        "ext4lazyinit"
+    );
+    let codes = |record: &Record| -> Vec<String> {
+        let findings = record.findings.iter();
+        findings.map(|finding| finding.code.clone()).collect()
+    };
+    assert_eq!(codes(&anonymous), codes(&record));
+}
+
 /// `merge` tells hosts and disks apart by these names, and clocks by the boot.
 #[test]
 fn machines_of_two_records_stay_apart() {

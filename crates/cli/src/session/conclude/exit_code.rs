@@ -10,7 +10,6 @@ use anyhow::Result;
 use diskproof_engine::RunError;
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::plan::Plan;
-use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::results::ResultAnswer;
 use diskproof_model::row::Row;
@@ -53,20 +52,13 @@ pub(crate) fn exit_of_record(record: &Record, undecided: UndecidedMeans) -> Exit
     let by_thresholds = exit_of_expectations(record, undecided);
     if has_errors(record) {
         Exit::Failed
-    } else if has_answer(record, ResultAnswer::Rejected) || by_thresholds == Exit::ThresholdMissed {
+    } else if record.has_answer(ResultAnswer::Rejected) || by_thresholds == Exit::ThresholdMissed {
         Exit::ThresholdMissed
-    } else if verifies_too_little(record) || has_answer(record, ResultAnswer::Undecided) {
+    } else if record.is_undecided() {
         Exit::Undecided
     } else {
         by_thresholds
     }
-}
-
-fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
-    record
-        .results
-        .iter()
-        .any(|result| result.inner().answer() == answer)
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
@@ -93,9 +85,11 @@ fn exit_of_outcomes(outcomes: &[ExpectationOutcome], undecided: UndecidedMeans) 
     }
 }
 
-/// True if the run ended early, or its target returned errors.
+/// True if the run ended early, or its target returned errors. A ping whose reader had enough has
+/// not failed.
 pub(crate) fn has_errors(record: &Record) -> bool {
-    if record.partial {
+    let is_unread = record.measurements.iter().any(|row| row.data.is_unread());
+    if record.partial && !is_unread {
         return true;
     }
     for row in &record.measurements {
@@ -122,30 +116,11 @@ fn has_damaged_blocks(row: &Row, plan: &Plan) -> bool {
     }
 }
 
-/// True where a check of blocks says nothing about the disk: it found no block that it could judge,
-/// the page cache may have held more than a few of them, or something else than the disk answered.
-/// The exit code of another tool is about the blocks alone.
-fn verifies_too_little(record: &Record) -> bool {
-    if record.plan.is_of_other_tool() {
-        return false;
-    }
-    for (index, row) in record.measurements.iter().enumerate() {
-        let Some(verify) = &row.data.verify else {
-            continue;
-        };
-        let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
-        let source = FigureSource::Measurement(index);
-        if is_foreign || !verify.proves_disk() || record.objection(source).is_some() {
-            return true;
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use ExpectationOutcome::{Met, Missed, Undecided};
+    use diskproof_model::measurement::StopReason;
 
     #[test]
     fn missed_threshold_outweighs_undecided_ones() {
@@ -157,6 +132,17 @@ mod tests {
         ] {
             assert_eq!(exit_of_outcomes(&outcomes, UndecidedMeans::Report), exit);
         }
+    }
+
+    /// A ping that ends before its announced end is partial. Its reader had enough, which is no
+    /// error.
+    #[test]
+    fn reader_that_goes_away_is_no_error() {
+        let mut record = diskproof_analysis::fixture::record();
+        record.partial = true;
+        assert!(has_errors(&record));
+        record.measurements[0].data.stopped = StopReason::Unread;
+        assert!(!has_errors(&record));
     }
 
     #[test]
