@@ -46,7 +46,8 @@ fn answer_text(record: &Record, search: &LatencySearch) -> String {
     let decisive = search.found().or_else(|| search.first_miss());
     let measured = decisive.and_then(|trial| {
         let rows = &record.measurements;
-        rows.iter().position(|row| row.data.workload.name == trial.workload)
+        rows.iter()
+            .position(|row| row.data.workload.name == trial.workload)
     });
     let objection = measured.and_then(|index| record.objection(FigureSource::Measurement(index)));
     match (search.depth, search.is_settled) {
@@ -108,7 +109,10 @@ mod tests {
         let a = searched(5_000_000, Some(8), true);
         for (b, answer) in [
             (searched(5_000_000, Some(2), true), "8 in A, 2 in B."),
-            (searched(5_000_000, Some(2), false), "8 in A, at least 2 in B."),
+            (
+                searched(5_000_000, Some(2), false),
+                "8 in A, at least 2 in B.",
+            ),
             (searched(5_000_000, None, true), "8 in A, none in B."),
         ] {
             let sentence = sentence(&a, &b).unwrap();
