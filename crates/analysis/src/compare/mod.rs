@@ -7,7 +7,8 @@
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
 //! * `comparable`: what must agree, `differing`: its codes, `workload_text`: in words; `differences` of the `facts`:
 //!   what may differ; `reasons`: why figures are not comparable.
-//! * `depths`: answers of searches for a depth; `side_findings`: what is wrong with the disk of a side.
+//! * `depths`: answers of searches for a depth; `side_findings`: what is wrong with the disk of a
+//!   side.
 //! * `limit`: conditions of the user; `error`: why no comparison is made; `summary`, `notes`:
 //!   sentences.
 //! * `representative`: the figures that represent one run, for the comparison of many;

@@ -949,7 +949,7 @@ fn disk_with_unreadable_sectors_passes_no_fleet() {
     all.push(scan_record(3, 4096));
     let fleet = judged(&all);
     assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
-    let sick = row(&fleet, "db03");
+    let sick = row(&fleet, "db03 sda");
     assert_eq!(sick.state, RowState::Errors);
     assert_eq!(sick.not_judged.as_ref().unwrap().code, "unreadable-blocks");
 }
@@ -970,7 +970,7 @@ fn scans_alone_are_rows() {
     all.push(scan_record(3, 4096));
     let fleet = judged(&all);
     assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
-    assert_eq!(names(&fleet, RowState::Errors), ["db03"]);
+    assert_eq!(names(&fleet, RowState::Errors), ["db03 sda"]);
 }
 
 /// A scan that was stopped has read something: its host is not missing.
@@ -983,7 +983,7 @@ fn scan_that_ended_early_is_incomplete() {
     let fleet = judged(&all);
     assert_eq!(fleet.outcome, FleetOutcome::Undecided, "{}", fleet.summary);
     assert!(fleet.missing.is_empty());
-    let reason = row(&fleet, "db03").not_judged.as_ref().unwrap();
+    let reason = row(&fleet, "db03 sda").not_judged.as_ref().unwrap();
     assert_eq!(reason.code, "incomplete");
 }
 

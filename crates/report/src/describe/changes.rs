@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// The disk of A reports that it is failing; the figures of both sides are those of the fixture.
+    /// The disk of A reports that it is failing; the figures are those of the fixture.
     #[test]
     fn failure_of_a_disk_follows_the_answer() {
         let mut comparison = comparison();
