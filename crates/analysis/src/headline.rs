@@ -112,7 +112,7 @@ pub(crate) fn plain_headline(record: &Record) -> String {
     }
     if clauses.is_empty() {
         for row in durable_measurements(record) {
-            clauses.extend(measurement_clauses(row));
+            clauses.extend(measurement_clauses(record, row));
         }
         clauses.truncate(CLAUSES_MAX);
     }
@@ -148,12 +148,21 @@ fn commits_may_be_lost(record: &Record, index: usize) -> bool {
         .any(|finding| finding.says == lost && finding.concerns(index))
 }
 
-/// A clause for each kind of operation of a row: `random-read-d1: reads at 2000/s (16 MB/s)`.
-fn measurement_clauses(row: &Row) -> Vec<String> {
+/// A clause for each kind of operation of a row: `random-read-d1: reads at 2000/s (16 MB/s)`. The
+/// target is named where there are several.
+fn measurement_clauses(record: &Record, row: &Row) -> Vec<String> {
+    let place = match record.targets.get(row.data.target) {
+        Some(target) if record.targets.len() > 1 => format!(" on {}", target.path),
+        Some(_) | None => String::new(),
+    };
     if let Some(ping) = &row.figures.ping {
-        return ping_clauses(ping);
+        let clauses = ping_clauses(ping);
+        return clauses
+            .into_iter()
+            .map(|clause| format!("{clause}{place}"))
+            .collect();
     }
-    let name = &row.data.workload.name;
+    let name = format!("{}{place}", row.data.workload.name);
     let mut clauses = Vec::new();
     for (kind, op) in row.headline_ops() {
         clauses.push(if op.figures.iops.is_unknown() {
@@ -293,12 +302,22 @@ mod tests {
     }
 
     #[test]
+    fn clause_names_its_target_of_several() {
+        let mut record = first_rows(1);
+        let mut second = record.targets[0].clone();
+        second.path = "/second".to_owned();
+        record.targets.push(second);
+        record.measurements[0].data.target = 1;
+        states(&plain_headline(&record), &[" on /second: "]);
+    }
+
+    #[test]
     fn row_in_which_nothing_completed_is_undecided() {
         let mut record = first_rows(1);
         for op in record.measurements[0].figures.ops.values_mut() {
             op.iops = Estimate::new(0, 0.0, None, "1/s");
         }
-        let [clause] = &measurement_clauses(&record.measurements[0])[..] else {
+        let [clause] = &measurement_clauses(&record, &record.measurements[0])[..] else {
             panic!("one kind")
         };
         states(clause, &["undecided", "5.0 s"]);

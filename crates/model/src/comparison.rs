@@ -3,6 +3,7 @@
 //! `schema/comparison.v1.schema.json`.
 
 use crate::estimate::Estimate;
+use crate::finding::Severity;
 use crate::fleet::FleetRecord;
 use crate::op::OpKind;
 use crate::record::Tool;
@@ -43,6 +44,34 @@ pub struct Side {
     pub label: String,
     /// The runs whose figures are taken together.
     pub runs: Vec<RunReference>,
+    /// Failures and warnings of its runs about their disks, such as health or stalls, failures
+    /// first. No verdict contains them, because the figures are right.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<SideFinding>,
+}
+
+impl Side {
+    /// The first finding that says that a disk of this side failed; `None` where none does.
+    pub fn failure(&self) -> Option<&SideFinding> {
+        self.findings
+            .iter()
+            .find(|finding| finding.severity == Severity::Failure)
+    }
+}
+
+/// A finding about the disk of a side, whatever its figures.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SideFinding {
+    /// The name of the side in sentences, or of its run: `A`, `B` or `A2`.
+    pub run: String,
+    /// Code of the finding.
+    pub code: String,
+    /// The weight of the finding.
+    pub severity: Severity,
+    /// The observation in at most eight words.
+    pub title: String,
+    /// The claim of the finding, with its figures.
+    pub claim: String,
 }
 
 /// A run, in short.
@@ -81,6 +110,10 @@ pub struct Candidate {
     pub all: Tally,
     /// The whole comparison in a sentence or two.
     pub summary: String,
+    /// The answers of the searches of both sides in a sentence, which is also the first one of the
+    /// summary; absent where they searched nothing, or not the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<String>,
     /// Further differences between the sides, perhaps on purpose. Figures compare all the same.
     pub differences: Vec<Difference>,
     /// Remarks that a reader must know in addition to the verdicts.

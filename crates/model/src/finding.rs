@@ -217,6 +217,36 @@ impl Finding {
             })
     }
 
+    /// True if it says that the disk failed: operations failed, it stopped answering, sectors or
+    /// their content are lost, or it reports that it is failing. Such a disk is like no other,
+    /// whatever its figures.
+    pub fn is_failure_of_disk(&self) -> bool {
+        match self.says {
+            Meaning::NotTheDisk { cause } => cause == Cause::Failed,
+            Meaning::EndedEarly | Meaning::Disk | Meaning::Health => {
+                self.severity == Severity::Failure
+            }
+            Meaning::Limit { .. }
+            | Meaning::OtherLoad { .. }
+            | Meaning::Doubtful
+            | Meaning::Note => false,
+        }
+    }
+
+    /// True if it is about the disk itself, and weighs enough to be named beside any figure: a
+    /// failure, or a warning of its health, its stalls or its sectors.
+    pub fn is_trouble_of_disk(&self) -> bool {
+        let is_about_disk = match self.says {
+            Meaning::EndedEarly | Meaning::Disk | Meaning::Health => true,
+            Meaning::NotTheDisk { cause } => cause == Cause::Failed,
+            Meaning::Limit { .. }
+            | Meaning::OtherLoad { .. }
+            | Meaning::Doubtful
+            | Meaning::Note => false,
+        };
+        is_about_disk && self.is_serious()
+    }
+
     /// True if it weighs enough to matter to the figures.
     pub fn is_serious(&self) -> bool {
         self.severity >= Severity::Warning

@@ -276,7 +276,8 @@ pub enum RowState {
     Faster,
     /// Slower, but of so many rows one is by chance.
     Suspect,
-    /// Some of its requests failed.
+    /// The disk failed: some of its requests did, it stopped answering, sectors are unreadable, or
+    /// it reports that it is failing.
     Errors,
     /// No judgement is possible; a reason stands beside it.
     NotJudged,
@@ -351,6 +352,10 @@ pub struct FleetRow {
     /// Likely reasons, the likeliest first: facts that most of the others do not have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<FleetReason>,
+    /// Failures and warnings of its runs about the disk itself, such as its health or stalls,
+    /// whatever the answer for the row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<FleetReason>,
     /// The reason why it was not judged; absent where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_judged: Option<Reason>,

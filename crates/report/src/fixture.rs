@@ -112,6 +112,7 @@ fn fleet_row(number: usize) -> FleetRow {
         }],
         overall: None,
         reasons: Vec::new(),
+        findings: Vec::new(),
         not_judged: None,
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn insert_metrics(
 ) -> Vec<PendingMetric> {
     let mut metrics = Vec::new();
     for load in load_names(sides) {
-        let subject = format!("postgres-{load}");
+        let subject = subject_of_load(load);
         match Pair::find(sides, earlier, |name, run| {
             InsertsOfRun::find(name, run, load)
         }) {
@@ -30,6 +30,11 @@ pub(super) fn insert_metrics(
         }
     }
     metrics
+}
+
+/// The subject of a load of this name, as in all figures.
+pub(super) fn subject_of_load(load: &str) -> String {
+    format!("postgres-{load}")
 }
 
 /// The metric of a load: INSERTs per second; `None` where a run has no rate of it.
@@ -69,7 +74,7 @@ fn load_names<'a>(sides: &'a Sides<'a>) -> Vec<&'a str> {
 
 /// A load of INSERTs in one run.
 #[derive(Clone, Copy)]
-struct InsertsOfRun<'a> {
+pub(super) struct InsertsOfRun<'a> {
     /// The side, or one of its runs: `A`, `B` or `A2`.
     name: &'a str,
     run: &'a Run<'a>,
@@ -78,7 +83,7 @@ struct InsertsOfRun<'a> {
 
 impl<'a> InsertsOfRun<'a> {
     /// The load of this name in a run; `None` where the run did not measure it.
-    fn find(name: &'a str, run: &'a Run<'a>, load: &str) -> Option<Self> {
+    pub(super) fn find(name: &'a str, run: &'a Run<'a>, load: &str) -> Option<Self> {
         let loads = &run.record.postgres()?.loads;
         let row = loads.iter().find(|row| row.data.load.name == load)?;
         Some(Self { name, run, row })

@@ -4,8 +4,9 @@
 
 use super::error::CompareError;
 use crate::expect::Relation;
+use crate::words::uncapitalised;
 use diskproof_model::comparison::{
-    Basis, Candidate, Condition, ConditionOutcome, Figure, MetricComparison, Ratio, Verdict,
+    Basis, Candidate, Condition, ConditionOutcome, Figure, MetricComparison, Ratio, Side, Verdict,
 };
 use diskproof_model::measurement::OpKind;
 use std::collections::BTreeSet;
@@ -145,13 +146,30 @@ impl Limit {
         }
     }
 
-    /// Evaluates the condition on a candidate.
+    /// Evaluates the condition on a candidate of this baseline. While a disk of either side
+    /// failed, no condition passes: its figures are not to be relied on.
+    pub(super) fn evaluate(&self, baseline: &Side, candidate: &Candidate) -> Condition {
+        let condition = self.evaluate_figures(candidate);
+        let failure = baseline.failure().or_else(|| candidate.side.failure());
+        match (condition.outcome, failure) {
+            (ConditionOutcome::DoesNotHold | ConditionOutcome::Undecided, Some(failure)) => {
+                Condition {
+                    outcome: ConditionOutcome::Unanswered,
+                    why: format!("{}: {}", failure.run, uncapitalised(&failure.title)),
+                    ..condition
+                }
+            }
+            (ConditionOutcome::Holds | ConditionOutcome::Unanswered, _) | (_, None) => condition,
+        }
+    }
+
+    /// Evaluates the condition on the figures of a candidate.
     ///
     /// It holds if the whole 95 % interval of the change lies beyond the threshold, does not hold
     /// if none of it does, and is undecided in between, as a threshold of `--expect` is. An
     /// interval from one run per side does not show how runs vary, so that it proves no change; it
     /// suffices where no change at all lies beyond the threshold.
-    pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
+    fn evaluate_figures(&self, candidate: &Candidate) -> Condition {
         let metric = candidate
             .metrics
             .iter()

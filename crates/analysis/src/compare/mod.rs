@@ -8,6 +8,8 @@
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
 //! * `comparable`: what must agree, `differing`: its codes, `workload_text`: in words;
 //!   `differences` of the `facts`: what may differ; `reasons`: why figures are not comparable.
+//! * `depths`: answers of searches for a depth; `side_findings`: what is wrong with the disk of a
+//!   side.
 //! * `limit`: conditions of the user; `error`: why no comparison is made; `summary`, `notes`:
 //!   sentences.
 //! * `representative`: the figures that represent one run, for the comparison of many;
@@ -17,6 +19,7 @@
 
 mod blocks;
 mod comparable;
+mod depths;
 mod differences;
 mod differing;
 mod distribution;
@@ -39,6 +42,7 @@ mod representative;
 mod run_spread;
 mod same_conditions;
 mod side_estimate;
+mod side_findings;
 mod sides;
 mod summary;
 mod survey;
@@ -71,7 +75,7 @@ use earlier::EarlierRuns;
 use pair::{Pair, PartOnSides};
 use pending_metric::PendingMetric;
 use reasons::Compared as _;
-use sides::Sides;
+use sides::{BASELINE, Sides};
 use verdict::AdjustedP;
 
 /// Figures that differ by at most this share count as the same, unless the user sets another
@@ -114,28 +118,30 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
         candidates.push(compare_candidate(question, group, &letter(index)));
     }
     limit::check_metric_names(&question.limits, &candidates)?;
+    let baseline = side_of_group(&question.baseline, BASELINE);
     let mut conditions = Vec::new();
     for limit in &question.limits {
         for candidate in &candidates {
-            conditions.push(limit.evaluate(candidate));
+            conditions.push(limit.evaluate(&baseline, candidate));
         }
     }
     Ok(Comparison {
         schema: COMPARISON_SCHEMA.to_owned(),
         tool: question.tool.clone(),
         margin: question.margin,
-        baseline: side_of_group(&question.baseline),
+        baseline,
         candidates,
         conditions,
         fleet: None,
     })
 }
 
-/// A side as the document has it.
-fn side_of_group(group: &RunGroup<'_>) -> Side {
+/// A side as the document has it. `letter` names it in sentences.
+fn side_of_group(group: &RunGroup<'_>, letter: &str) -> Side {
     Side {
         label: group.label.clone(),
         runs: group.runs.iter().map(run_reference).collect(),
+        findings: side_findings::side_findings(group, letter),
     }
 }
 
@@ -178,8 +184,11 @@ fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str
             headline_tally.count(metric.verdict);
         }
     }
+    let answers = promised
+        .sentence
+        .or_else(|| depths::depths_sentence(&sides));
     Candidate {
-        side: side_of_group(group),
+        side: side_of_group(group, letter),
         headline: headline_tally,
         all: tally_of_all,
         summary: summary::summary_sentences(&summary::Summarised {
@@ -188,8 +197,9 @@ fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str
             headline: headline_tally,
             metrics: &metrics,
             unmatched: &unmatched,
-            promised: promised.sentence.as_deref(),
+            answers: answers.as_deref(),
         }),
+        answers,
         differences: differences::differences(&question.baseline.runs, &group.runs),
         notes: notes::notes(&question.baseline, group, &sides, letter, &metrics),
         metrics,

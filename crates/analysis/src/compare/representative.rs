@@ -4,6 +4,7 @@
 use super::comparable::MeasuredWorkload;
 use super::differing::Differing;
 use super::files::StepOfRun;
+use super::inserts::{InsertsOfRun, subject_of_load};
 use super::promised::{
     self, SearchedRate, leading_rate, reason_without_upper_end, searched_subjects,
     searched_workload,
@@ -34,6 +35,8 @@ pub(crate) enum PartOfRun {
     Access,
     /// A step on many small files.
     Step(FileStep),
+    /// The INSERTs of the load of this name.
+    Inserts(String),
     /// The search of this subject for the highest rate that keeps a promise.
     Search(String),
 }
@@ -56,12 +59,13 @@ pub(crate) struct RepresentativeFigure {
 }
 
 /// The figures that represent the parts of a run: its workloads, its survey, its steps on files,
-/// its searches. The rates that a search offered represent nothing.
+/// its INSERTs, its searches. The rates that a search offered represent nothing.
 pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigure> {
     let run = Run::without_name(record);
     let mut figures = workload_figures(&run);
     figures.extend(survey_figures(&run));
     figures.extend(step_figures(record));
+    figures.extend(insert_figures(record));
     figures.extend(search_figures(&run));
     figures
 }
@@ -126,6 +130,30 @@ fn step_figures(record: &Record) -> Vec<RepresentativeFigure> {
         let identity = FigureIdentity {
             part: PartOfRun::Step(row.data.step),
             // Steps of files have one directory.
+            target: 0,
+            metric: format!("{subject}.{}", Figure::Iops.as_str()),
+            subject,
+            figure: Figure::Iops,
+        };
+        let estimate = &row.figures.iops;
+        let error = relative_error(estimate);
+        figures.extend(representative_figure(identity, estimate, error));
+    }
+    figures
+}
+
+fn insert_figures(record: &Record) -> Vec<RepresentativeFigure> {
+    let mut figures = Vec::new();
+    for row in record
+        .postgres()
+        .iter()
+        .flat_map(|postgres| &postgres.loads)
+    {
+        let load = row.data.load.name.as_str();
+        let subject = subject_of_load(load);
+        let identity = FigureIdentity {
+            part: PartOfRun::Inserts(load.to_owned()),
+            // The server lies on the first target.
             target: 0,
             metric: format!("{subject}.{}", Figure::Iops.as_str()),
             subject,
@@ -225,6 +253,13 @@ impl PartOfRun {
                     &mut reasons,
                 );
             }
+            Self::Inserts(load) => {
+                add_differences_of(
+                    InsertsOfRun::find(TYPICAL_NAME, &typical, load),
+                    InsertsOfRun::find(RUN_NAME, &run, load),
+                    &mut reasons,
+                );
+            }
             Self::Search(subject) => {
                 add_differences_of(
                     SearchedRate::find(TYPICAL_NAME, &typical, subject),
@@ -256,6 +291,9 @@ impl PartOfRun {
                 &mut reasons,
             ),
             Self::Step(step) => add_faults(StepOfRun::find(RUN_NAME, &run, *step), &mut reasons),
+            Self::Inserts(load) => {
+                add_faults(InsertsOfRun::find(RUN_NAME, &run, load), &mut reasons);
+            }
             Self::Search(subject) => {
                 let searched = SearchedRate::find(RUN_NAME, &run, subject);
                 add_faults(searched, &mut reasons);
@@ -317,7 +355,7 @@ impl PartOfRun {
                 workloads.find(|workload| workload.name == *name)
             }
             Self::Search(subject) => searched_workload(record, subject),
-            Self::Curve | Self::Access | Self::Step(_) => None,
+            Self::Curve | Self::Access | Self::Step(_) | Self::Inserts(_) => None,
         }
     }
 }

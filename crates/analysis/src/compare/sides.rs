@@ -53,6 +53,9 @@ pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
     }
 }
 
+/// The letter of the first side.
+pub(super) const BASELINE: &str = "A";
+
 /// A run of a side.
 pub(super) struct NamedRun<'a> {
     /// Its name in sentences: `A`, or `A1` and `A2` where its side has several runs.
@@ -70,7 +73,7 @@ impl<'a> Sides<'a> {
     /// The sides of two groups, each run once. `letter` names the second one.
     pub(super) fn from_groups(a: &'a RunGroup<'a>, b: &'a RunGroup<'a>, letter: &str) -> Self {
         Self {
-            a: named_runs(a, "A"),
+            a: named_runs(a, BASELINE),
             b: named_runs(b, letter),
         }
     }
@@ -114,7 +117,7 @@ impl<'a> WorkloadKey<'a> {
 }
 
 /// The runs of a side with their names in sentences.
-fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
+pub(super) fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
     let runs = distinct_runs(group);
     let is_single = runs.len() == 1;
     let mut named = Vec::new();

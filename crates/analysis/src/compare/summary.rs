@@ -15,12 +15,12 @@ pub(super) struct Summarised<'a> {
     pub headline: Tally,
     pub metrics: &'a [MetricComparison],
     pub unmatched: &'a [Unmatched],
-    /// The promised rates of both sides in a sentence.
-    pub promised: Option<&'a str>,
+    /// The answers of the searches of both sides in a sentence.
+    pub answers: Option<&'a str>,
 }
 
-/// The summary, such as `B is better in 5 of 8, worse in 1, the same within 2 % in 2.` The promised
-/// rates stand before it. Then follow the details whose verdict no headline has.
+/// The summary, such as `B is better in 5 of 8, worse in 1, the same within 2 % in 2.` The answers
+/// of searches stand before it. Then follow the details whose verdict no headline has.
 pub(super) fn summary_sentences(summarised: &Summarised<'_>) -> String {
     let Summarised {
         letter,
@@ -28,7 +28,7 @@ pub(super) fn summary_sentences(summarised: &Summarised<'_>) -> String {
         headline,
         metrics,
         unmatched,
-        promised,
+        answers,
     } = *summarised;
     if headline.total() == 0
         && let Some(why) = unmatched.iter().find_map(|entry| entry.why.as_ref())
@@ -48,7 +48,7 @@ pub(super) fn summary_sentences(summarised: &Summarised<'_>) -> String {
     if total > 0 && headline.observed_loads == total {
         return load_sentence(letter, metrics);
     }
-    let mut sentences: Vec<String> = promised.map(str::to_owned).into_iter().collect();
+    let mut sentences: Vec<String> = answers.map(str::to_owned).into_iter().collect();
     sentences.push(headline_sentence(letter, margin, headline, metrics));
     for (count, verdict) in [
         (headline.worse, Verdict::Worse),

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::fixture::test_rng::TestRng;
-use crate::fixture::{self, states};
+use crate::fixture::{self, states, surveyed};
 use diskproof_model::comparison::{Basis, ConditionOutcome, Figure, Unmatched, Verdict};
-use diskproof_model::finding::Severity;
+use diskproof_model::finding::{Finding, Meaning, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample,
@@ -170,4 +170,54 @@ fn changed(change: impl Fn(&mut fixture::FixtureRun)) -> Record {
         run.facts.run_id = "changed".to_owned();
         change(run);
     })
+}
+
+/// B reports its failure at the figures of A.
+#[test]
+fn condition_has_no_answer_while_a_disk_reports_its_failure() {
+    let a = run_of(wandering(1.0, 5, 1), 5, "a");
+    let mut b = run_of(wandering(1.0, 5, 1), 5, "b");
+    let passing = ["random-read-d1.iops<-99%"];
+    let outcome = |a: &Record, b: &Record, limits: &[&str]| {
+        compare(&ask(&[a], &[b], limits)).unwrap().conditions[0].outcome
+    };
+    assert_eq!(outcome(&a, &b, &passing), ConditionOutcome::DoesNotHold);
+    b.findings.push(Finding {
+        says: Meaning::Health,
+        ..fixture::finding("health-failing", Severity::Failure, "/health/0/passed")
+    });
+    assert_eq!(outcome(&a, &b, &passing), ConditionOutcome::Unanswered);
+    assert_eq!(outcome(&b, &a, &passing), ConditionOutcome::Unanswered);
+    let comparison = compare(&ask(&[&a], &[&b], &[])).unwrap();
+    assert!(comparison.baseline.findings.is_empty());
+    let findings = &comparison.candidates[0].side.findings;
+    assert_eq!(findings.len(), 1);
+    assert_eq!(
+        (findings[0].run.as_str(), findings[0].code.as_str()),
+        ("B", "health-failing")
+    );
+    // A warning is shown, and decides nothing.
+    b.findings[0].severity = Severity::Warning;
+    assert_eq!(outcome(&a, &b, &passing), ConditionOutcome::DoesNotHold);
+}
+
+/// Two scans have no common metric; the one that found unreadable sectors says so.
+#[test]
+fn scans_are_named_as_not_compared() {
+    let scanned = |id: &str, unreadable_bytes: u64| {
+        let mut record = surveyed::faulty(|survey| {
+            survey.curve.clear();
+            survey.burst = None;
+            survey.access.clear();
+            survey.scan.insert(surveyed::scan()).unreadable_bytes = unreadable_bytes;
+        });
+        record.run_id = id.to_owned();
+        record
+    };
+    let (a, b) = (scanned("a", 0), scanned("b", 4096));
+    let candidate = held(&[&a], &[&b]);
+    assert!(candidate.metrics.is_empty());
+    assert_eq!(candidate.unmatched.len(), 1);
+    assert_eq!(candidate.unmatched[0].only, Holder::Both);
+    assert_eq!(candidate.side.findings[0].code, "unreadable-blocks");
 }

@@ -52,6 +52,9 @@ fn uncompared_subject(result: &TaskResult) -> Option<&'static str> {
         TaskResult::Inserts(postgres) if !postgres.trials.is_empty() => {
             Some("the settings that PostgreSQL tried")
         }
+        TaskResult::Survey(surface) if surface.data.scan.is_some() => {
+            Some("the scan for unreadable sectors")
+        }
         TaskResult::Survey(_)
         | TaskResult::Sweep(_)
         | TaskResult::Load(_)

@@ -10,15 +10,17 @@ use super::spread::Sample;
 use crate::compare::{
     PartOfRun, RepresentativeFigure, conditions_of_target, representative_figures,
 };
+use crate::words::uncapitalised;
+use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
-use diskproof_model::finding::{Cause, Finding, Meaning};
-use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRun};
+use diskproof_model::finding::Finding;
+use diskproof_model::fleet::{FleetMetric, FleetReason, FleetRecord, FleetRun};
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::op::OpKind;
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Disks are of one kind if their sizes differ by at most this share: disks that are sold as one
 /// size differ by less. Chosen, not measured.
@@ -169,20 +171,25 @@ impl Groups {
         self.rows = joined;
     }
 
-    /// Adds each target of a record that has a figure as a row of this name. Returns these targets.
+    /// Adds each target of a record that has a figure, was scanned, or failed, as a row of this
+    /// name. Returns these targets.
     pub(super) fn add(&mut self, host: &str, record: &Record) -> Vec<usize> {
         let figures = representative_figures(record);
         let mut is_example = false;
-        let mut with_figures = Vec::new();
+        let mut added = Vec::new();
         for (index, target) in record.targets.iter().enumerate() {
             let figures_of_target: Vec<&RepresentativeFigure> = figures
                 .iter()
                 .filter(|figure| figure.target == index)
                 .collect();
-            if figures_of_target.is_empty() {
+            let findings = findings_of_target(record, index);
+            let has_scanned = is_scanned(record, index);
+            let has_failed =
+                !is_rejected(record) && findings.iter().any(|finding| finding.is_failure);
+            if figures_of_target.is_empty() && !has_scanned && !has_failed {
                 continue;
             }
-            with_figures.push(index);
+            added.push(index);
             let kind = self.kind_of(target);
             let mut values = Vec::new();
             for figure in figures_of_target {
@@ -197,15 +204,16 @@ impl Groups {
                 },
                 launch: Launch::of_record(record, target),
                 values,
+                has_scanned,
                 facts: conditions_of_target(record, index),
-                findings: findings_of_target(record, index),
+                findings,
             };
             self.row_of(host, record, target, kind).runs.push(run);
         }
         if is_example {
             self.examples.push(record.clone().figures_only());
         }
-        with_figures
+        added
     }
 
     /// The index of the target's kind, which is added where it is new.
@@ -460,12 +468,37 @@ impl Row {
                 if finding.is_failure {
                     return Some(Reason {
                         code: finding.code.clone(),
-                        why: finding.title.clone(),
+                        why: uncapitalised(&finding.title),
                     });
                 }
             }
         }
         None
+    }
+
+    /// The failures and warnings of its runs about the disk itself, each once, failures first.
+    pub(super) fn troubles(&self) -> Vec<FleetReason> {
+        let mut troubles: Vec<&FindingOfRow> = Vec::new();
+        for finding in self.runs.iter().flat_map(|run| &run.findings) {
+            let is_known = troubles.iter().any(|known| known.code == finding.code);
+            if finding.is_trouble && !is_known {
+                troubles.push(finding);
+            }
+        }
+        troubles.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        let mut reasons = Vec::new();
+        for finding in troubles {
+            reasons.push(FleetReason {
+                code: finding.code.clone(),
+                text: uncapitalised(&finding.title),
+            });
+        }
+        reasons
+    }
+
+    /// Returns `true` if a run of it has a figure.
+    pub(super) fn has_figures(&self) -> bool {
+        self.runs.iter().any(|run| !run.values.is_empty())
     }
 }
 
@@ -496,6 +529,10 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
     if let Some(step) = step {
         return PartOfRun::Step(step);
     }
+    let example = metric.example.and_then(|index| examples.get(index));
+    if let Some(load) = example.and_then(|example| load_of_subject(example, &metric.subject)) {
+        return PartOfRun::Inserts(load);
+    }
     match metric.figure {
         Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax => PartOfRun::Curve,
         Figure::AccessTime => PartOfRun::Access,
@@ -507,6 +544,14 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
         | Figure::P99
         | Figure::P99_9 => PartOfRun::Workload(metric.subject.clone()),
     }
+}
+
+/// The load of INSERTs that a subject is about; `None` where it is about anything else.
+fn load_of_subject(example: &Record, subject: &str) -> Option<String> {
+    let load = subject.strip_prefix("postgres-")?;
+    let loads = &example.postgres()?.loads;
+    let row = loads.iter().find(|row| row.data.load.name == load)?;
+    Some(row.data.load.name.clone())
 }
 
 /// The value of one run, with the fault that makes it unfit for a comparison.
@@ -564,37 +609,76 @@ fn latencies(figure: &RepresentativeFigure, record: &Record) -> Vec<(OpKind, Sto
     parts
 }
 
-/// The findings of a target: those that do not concern other targets' workloads alone.
+/// The findings of a target: those that do not concern other targets alone.
 fn findings_of_target(record: &Record, target: usize) -> Vec<FindingOfRow> {
     let mut findings = Vec::new();
     for finding in &record.findings {
         if concerns_target(record, finding, target) {
-            let failed = Meaning::NotTheDisk {
-                cause: Cause::Failed,
-            };
             findings.push(FindingOfRow {
                 code: finding.code.clone(),
                 title: finding.heading().to_owned(),
                 severity: finding.severity,
-                is_failure: finding.says == failed,
+                is_failure: finding.is_failure_of_disk(),
+                is_trouble: finding.is_trouble_of_disk(),
             });
         }
     }
     findings
 }
 
-/// Returns `true` if a finding concerns a workload of this target, or no workload at all.
+/// Returns `true` if a finding concerns a workload, a disk or the survey of this target, or none of
+/// any target.
 fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
-    let mut concerns_others = false;
+    let mut concerned = BTreeSet::new();
     for (index, row) in record.measurements.iter().enumerate() {
         if finding.concerns(index) {
-            if row.data.target == target {
-                return true;
-            }
-            concerns_others = true;
+            concerned.insert(row.data.target);
         }
     }
-    !concerns_others
+    for (index, health) in record.health.iter().enumerate() {
+        if finding.rests_on(&format!("/health/{index}")) {
+            concerned.extend(targets_on_disk(record, &health.disk));
+        }
+    }
+    for (index, result) in record.results.iter().enumerate() {
+        if let TaskResult::Survey(surface) = result
+            && finding.rests_on(&format!("/results/{index}"))
+        {
+            concerned.insert(surface.data.target);
+        }
+    }
+    concerned.is_empty() || concerned.contains(&target)
+}
+
+/// The targets that lie on the disk of this kernel name.
+fn targets_on_disk(record: &Record, disk: &str) -> Vec<usize> {
+    let mut targets = Vec::new();
+    for (index, target) in record.targets.iter().enumerate() {
+        if target.disks().any(|layer| layer.name == disk) {
+            targets.push(index);
+        }
+    }
+    targets
+}
+
+/// Returns `true` if the run looked for unreadable blocks of this target.
+fn is_scanned(record: &Record, target: usize) -> bool {
+    match record.surface() {
+        Some(surface) => surface.data.target == target && surface.data.scan.is_some(),
+        None => false,
+    }
+}
+
+/// Returns `true` if an acceptance test of this run rejected its disk, which the table of tests
+/// then says.
+fn is_rejected(record: &Record) -> bool {
+    match record.accept() {
+        Some(accept) => match accept.figures.verdict {
+            AcceptVerdict::Reject => true,
+            AcceptVerdict::Accept | AcceptVerdict::NoFraudFound | AcceptVerdict::Undecided => false,
+        },
+        None => false,
+    }
 }
 
 /// Returns `true` if two disks of these sizes may be of one kind.

@@ -2,7 +2,7 @@
 //! stand in saved fleets: a changed one breaks their readers.
 
 use super::groups::{Groups, Metric};
-use super::row::Row;
+use super::row::{Row, RunOfRow};
 use super::spread::ROWS_MIN;
 use crate::compare::WITHOUT_UPPER_END;
 use diskproof_model::comparison::Reason;
@@ -80,6 +80,23 @@ pub(super) fn incomplete_reason(groups: &Groups, row: &Row) -> Option<Reason> {
             subjects.len()
         ),
     })
+}
+
+/// The reason why a row of runs without a figure is not judged: they scanned their disk, and it
+/// did not fail.
+pub(super) fn only_scanned_reason(row: &Row) -> Reason {
+    let scans: Vec<&RunOfRow> = row.runs.iter().filter(|run| run.has_scanned).collect();
+    if scans.iter().all(|scan| scan.run.partial) {
+        return Reason {
+            code: INCOMPLETE.to_owned(),
+            why: "its scan ended early, without an unreadable sector so far".to_owned(),
+        };
+    }
+    Reason {
+        code: "only-scanned".to_owned(),
+        why: "its scan found no unreadable sector; no rate was measured that could be compared"
+            .to_owned(),
+    }
 }
 
 /// The reason against a row with so many figures that are too imprecise to be judged, while those

@@ -6,7 +6,7 @@ use super::judged::{JudgedRows, judged_rows};
 use super::names::row_names;
 use super::not_judged::{
     few_alike_reason, few_controls_reason, imprecise_reason, incomplete_reason, is_incomplete,
-    is_still_suspect, partly_imprecise_reason, reason_not_judged,
+    is_still_suspect, only_scanned_reason, partly_imprecise_reason, reason_not_judged,
 };
 use super::question::FleetQuestion;
 use super::reasons::Usual;
@@ -122,6 +122,7 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             values: row_values(groups, index, is_control, tests),
             overall: overall.map(|test| distance_of(test)),
             reasons: Vec::new(),
+            findings: draft.troubles(),
             not_judged: None,
         };
         let is_undecided_suspect = match judged.suspects.get(&index) {
@@ -133,7 +134,11 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             row.not_judged = Some(few_controls_reason());
         } else if row.state == RowState::NotJudged {
             let rows_of_kind = rows_by_kind[draft.kind];
-            row.not_judged = Some(reason_not_judged(&row, rows_of_kind, judged.basis));
+            row.not_judged = Some(if draft.has_figures() {
+                reason_not_judged(&row, rows_of_kind, judged.basis)
+            } else {
+                only_scanned_reason(draft)
+            });
         }
         mark_incomplete(&mut row, groups, draft, tests);
         if let Some(failure) = draft.failure() {

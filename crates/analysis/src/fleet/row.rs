@@ -42,7 +42,10 @@ pub(super) struct Row {
 pub(super) struct RunOfRow {
     pub run: FleetRun,
     pub launch: Launch,
+    /// Empty of a run that only scanned its target, or failed before it had a figure.
     pub values: Vec<Value>,
+    /// True if it looked for unreadable blocks.
+    pub has_scanned: bool,
     /// The conditions of its target, each with its name and its value.
     pub facts: Vec<(&'static str, String)>,
     pub findings: Vec<FindingOfRow>,
@@ -54,7 +57,10 @@ pub(super) struct FindingOfRow {
     pub code: String,
     pub title: String,
     pub severity: Severity,
+    /// True if the disk failed by it.
     pub is_failure: bool,
+    /// True if it is about the disk itself, and serious.
+    pub is_trouble: bool,
 }
 
 /// A figure of one run.

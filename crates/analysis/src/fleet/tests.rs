@@ -2,9 +2,14 @@
 
 use super::*;
 use crate::fixture;
+use crate::fixture::accepted::{Fault, accepted};
+use crate::fixture::inserted::inserted;
+use crate::fixture::surveyed;
 use diskproof_model::campaign::CampaignPart;
 use diskproof_model::expectation::Expectation;
+use diskproof_model::finding::{Finding, Meaning, Severity};
 use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
+use diskproof_model::health::DiskHealth;
 use diskproof_model::record::TaskResult;
 use diskproof_model::target::{Layer, Link, Rank};
 use std::collections::BTreeSet;
@@ -922,4 +927,201 @@ fn sides_of_a_comparison_are_of_one_machine() {
     };
     assert_eq!(rows_of(false), 2);
     assert_eq!(rows_of(true), 1);
+}
+
+/// The record of a scan alone, judged again after a change of what it found.
+fn scan_record(number: usize, unreadable_bytes: u64) -> Record {
+    let mut record = surveyed::faulty(|survey| {
+        survey.curve.clear();
+        survey.burst = None;
+        survey.access.clear();
+        let scan = survey.scan.insert(surveyed::scan());
+        scan.unreadable_bytes = unreadable_bytes;
+    });
+    record.run_id = format!("{number:032x}");
+    record.host.name = format!("db{number:02}");
+    record
+}
+
+#[test]
+fn disk_with_unreadable_sectors_passes_no_fleet() {
+    let mut all = records(3);
+    all.push(scan_record(3, 4096));
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    let sick = row(&fleet, "db03 sda");
+    assert_eq!(sick.state, RowState::Errors);
+    assert_eq!(sick.not_judged.as_ref().unwrap().code, "unreadable-blocks");
+}
+
+#[test]
+fn scans_alone_are_rows() {
+    let healthy: Vec<Record> = (0..3).map(|number| scan_record(number, 0)).collect();
+    let fleet = judged(&healthy);
+    assert_eq!(fleet.outcome, FleetOutcome::TooFew, "{}", fleet.summary);
+    let codes: Vec<&str> = fleet
+        .rows
+        .iter()
+        .filter_map(|row| row.not_judged.as_ref())
+        .map(|reason| reason.code.as_str())
+        .collect();
+    assert_eq!(codes, ["only-scanned"; 3]);
+    let mut all = healthy;
+    all.push(scan_record(3, 4096));
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    assert_eq!(names(&fleet, RowState::Errors), ["db03 sda"]);
+}
+
+/// A scan that was stopped has read something: its host is not missing.
+#[test]
+fn scan_that_ended_early_is_incomplete() {
+    let mut all = records(3);
+    let mut stopped = scan_record(3, 0);
+    stopped.partial = true;
+    all.push(stopped);
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Undecided, "{}", fleet.summary);
+    assert!(fleet.missing.is_empty());
+    let reason = row(&fleet, "db03 sda").not_judged.as_ref().unwrap();
+    assert_eq!(reason.code, "incomplete");
+}
+
+/// The disk reports that it is failing, with the figures of the others.
+#[test]
+fn disk_that_reports_its_failure_is_not_alike() {
+    let mut all = records(5);
+    let failing = fixture::finding("health-failing", Severity::Failure, "/health/0/passed");
+    all[4].findings.push(Finding {
+        says: Meaning::Health,
+        ..failing.clone()
+    });
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    assert_eq!(names(&fleet, RowState::Errors), ["db04"]);
+    assert_eq!(names(&fleet, RowState::Alike).len(), 4);
+    // A warning about the disk changes no answer, and is told.
+    all[4].findings[0].severity = Severity::Warning;
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Alike, "{}", fleet.summary);
+    assert_eq!(row(&fleet, "db04").findings[0].code, "health-failing");
+    assert!(row(&fleet, "db03").findings.is_empty());
+    // So do doubts about figures, which are not the disk's.
+    all[4].findings[0].says = Meaning::Doubtful;
+    assert!(row(&judged(&all), "db04").findings.is_empty());
+}
+
+/// The health of a disk is that of the targets that lie on it.
+#[test]
+fn health_of_one_disk_accuses_no_other_target() {
+    let mut all = records(4);
+    let mut second = all[2].targets[0].clone();
+    second.path = "/second".to_owned();
+    second.layers.last_mut().unwrap().name = "other".to_owned();
+    all[2].targets.push(second);
+    all[2].health = vec![DiskHealth {
+        disk: "other".to_owned(),
+        ..DiskHealth::default()
+    }];
+    all[2].findings.push(Finding {
+        says: Meaning::Health,
+        ..fixture::finding("health-failing", Severity::Failure, "/health/0/passed")
+    });
+    let fleet = judged(&all);
+    let failed = fleet
+        .rows
+        .iter()
+        .filter(|row| row.state == RowState::Errors);
+    let targets: Vec<&str> = failed.map(|row| row.target.as_str()).collect();
+    assert_eq!(targets, ["/second"]);
+    assert_eq!(names(&fleet, RowState::Alike).len(), 4);
+}
+
+/// The record of a ping, which has no figure.
+fn ping_without_answer(number: usize) -> Record {
+    let mut ping = fixture::judge(fixture::ping::ping_run(&[(1, 1_000_000); 20]));
+    ping.run_id = format!("{number:032x}");
+    ping.host.name = format!("db{number:02}");
+    ping.measurements.clear();
+    ping.findings.clear();
+    ping.partial = true;
+    ping.ended_early = Some("no answer for 45 s".to_owned());
+    ping
+}
+
+#[test]
+fn ping_without_an_answer_passes_no_fleet() {
+    let mut all = records(3);
+    all.push(ping_without_answer(3));
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    assert_eq!(fleet.missing[0].name, "db03");
+    all[3].findings.push(Finding {
+        says: Meaning::EndedEarly,
+        ..fixture::finding("hung", Severity::Failure, "/partial")
+    });
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    assert_eq!(names(&fleet, RowState::Errors), ["db03"]);
+}
+
+#[test]
+fn acceptance_test_without_a_result_passes_no_fleet() {
+    let tested = |number: usize| {
+        let mut record = accepted(Fault::None);
+        record.run_id = format!("{number:032x}");
+        record.host.name = format!("db{number:02}");
+        record
+    };
+    let mut all: Vec<Record> = (0..3).map(tested).collect();
+    assert_eq!(judged(&all).outcome, FleetOutcome::Alike);
+    // An accepted disk that reports its failure.
+    let failing = Finding {
+        says: Meaning::Health,
+        ..fixture::finding("health-failing", Severity::Failure, "/health/0/passed")
+    };
+    all[1].findings.push(failing);
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    assert_eq!(names(&fleet, RowState::Errors), ["db01"]);
+    let mut all: Vec<Record> = (0..3).map(tested).collect();
+    all[2].results.clear();
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    assert_eq!(fleet.missing[0].name, "db02");
+}
+
+/// The record of INSERTs alone, at a rate that is known to a few percent.
+fn insert_record(number: usize, rate: f64) -> Record {
+    let place = (number as f64 * 0.618_034).fract() - 0.5;
+    let rate = rate * (1.0 + 0.04 * place);
+    let id = format!("{number:032x}");
+    let mut record = inserted(&id, &[rate * 0.99, rate, rate * 1.01]);
+    record.host.name = format!("db{number:02}");
+    record
+}
+
+#[test]
+fn inserts_are_judged_by_each_other_and_by_a_saved_fleet() {
+    let mut all: Vec<Record> = (0..5).map(|number| insert_record(number, 400.0)).collect();
+    let fleet = judged(&all);
+    assert_eq!(names(&fleet, RowState::Alike).len(), 5, "{}", fleet.summary);
+    let slow = insert_record(5, 200.0);
+    let mut later = Fleet::with_reference(fleet, None);
+    assert_eq!(later.add(&slow), Added::Counted);
+    let judged_later = later.judge(question());
+    assert_eq!(names(&judged_later, RowState::Slower), ["db05"]);
+    all.push(slow);
+    // A server that gave no rate at all.
+    let mut without = insert_record(6, 400.0);
+    without.results.clear();
+    all.push(without);
+    let fleet = judged(&all);
+    assert_eq!(
+        names(&fleet, RowState::Slower),
+        ["db05"],
+        "{}",
+        fleet.summary
+    );
+    assert_eq!(fleet.missing[0].name, "db06");
 }

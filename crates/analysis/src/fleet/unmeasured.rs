@@ -81,15 +81,17 @@ pub(super) fn host_name(record: &Record) -> String {
 /// Returns `true` if the plan of a record gives figures of this target that a fleet compares.
 fn is_to_be_measured(record: &Record, target: usize) -> bool {
     record.plan.tasks.iter().any(|task| match task {
-        Task::Workloads(_) | Task::Inserts(_) => task
+        Task::Workloads(_) | Task::Ping(_) => task
             .inner()
             .workloads()
             .iter()
             .any(|workload| workload.runs_on(target)),
-        Task::Files(_) => target == 0,
+        // The server lies on the first target.
+        Task::Files(_) | Task::Inserts(_) => target == 0,
         // A survey that ran to its end may only have looked for unreadable blocks.
         Task::Survey(_) => target == 0 && record.partial,
-        Task::Ping(_) | Task::Accept(_) => false,
+        // A test with a result is in the table of tests.
+        Task::Accept(_) => target == 0 && record.accept().is_none(),
     })
 }
 
@@ -100,10 +102,9 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
         let has_figures = rows.iter().any(|row| {
             row.host == target.host
                 && row.target == target.target
-                && row
-                    .runs
-                    .iter()
-                    .any(|run| !run.launch.may_be_elsewhere(&target.launch))
+                && row.runs.iter().any(|run| {
+                    !run.values.is_empty() && !run.launch.may_be_elsewhere(&target.launch)
+                })
         });
         if !has_figures {
             missing.insert(&target.name, target);

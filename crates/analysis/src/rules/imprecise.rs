@@ -1,7 +1,9 @@
 //! `imprecise`: a figure is known less well than it should be, or its rate never settled. The
-//! folder examines the workloads, the average of the curve, the steps on files and single requests.
+//! folder examines the workloads, the average of the curve, the INSERTs of a server, the steps on
+//! files and single requests.
 
 mod curve;
+mod inserts;
 mod pings;
 mod steps;
 mod workloads;
@@ -20,13 +22,17 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Workloads and curve first: a run of steps on files or of single requests has neither.
+/// Workloads, curve and INSERTs first: a run of steps on files or of single requests has none.
 fn check(record: &Record) -> Option<Diagnosis> {
-    match (workloads::check(record), curve::check(record)) {
-        (Some(first), Some(second)) => Some(joined(first, second)),
-        (Some(one), None) | (None, Some(one)) => Some(one),
-        (None, None) => steps::check(record).or_else(|| pings::check(record)),
+    let mut found = Vec::new();
+    for part in [workloads::check, curve::check, inserts::check] {
+        found.extend(part(record));
     }
+    found
+        .into_iter()
+        .reduce(joined)
+        .or_else(|| steps::check(record))
+        .or_else(|| pings::check(record))
 }
 
 fn joined(first: Diagnosis, second: Diagnosis) -> Diagnosis {

@@ -384,8 +384,13 @@ fn exit_of_conditions(comparison: &Comparison, undecided_exit: Exit) -> Exit {
     let unanswered = conditions_with(comparison, ConditionOutcome::Unanswered);
     let undecided = conditions_with(comparison, ConditionOutcome::Undecided);
     for condition in unanswered.iter().chain(&undecided) {
+        let side = if comparison.candidates.len() > 1 {
+            format!(" ({})", condition.candidate)
+        } else {
+            String::new()
+        };
         eprint_line(&format!(
-            "warning: --fail-on '{}': {}",
+            "warning: --fail-on '{}'{side}: {}",
             condition.expression, condition.why
         ));
     }

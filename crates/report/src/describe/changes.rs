@@ -2,7 +2,8 @@
 //! line for each workload. A comparison of many sides has the page of a fleet instead.
 
 use super::comparison::{
-    condition_facts, figure_name, letter, needed_text, sides_text, subject_text, verdict_look,
+    condition_facts, figure_name, finding_facts, letter, needed_text, sides_text, subject_text,
+    verdict_look,
 };
 use super::fleet::{self, FleetDetail};
 use super::ratio::{change_text, longer_arm, percent_text};
@@ -25,6 +26,11 @@ const NOTES_MAX: usize = 2;
 /// Up to this many sides each have a line on the short page, whether they differ or not. More would
 /// hide those that differ.
 const SIDE_ROWS_MAX: usize = 20;
+
+/// The short page has at most this many warnings about the disks of a side, and all failures.
+const WARNINGS_MAX: usize = 3;
+/// The letter of the first candidate, after whose answer the findings of the baseline stand.
+const FIRST_CANDIDATE: &str = "B";
 
 /// The whole short page, with its legend.
 pub(crate) fn short_blocks(comparison: &Comparison) -> Vec<Block> {
@@ -58,6 +64,11 @@ pub(crate) fn answer_blocks(comparison: &Comparison, detail: FleetDetail) -> Vec
 fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
     let answer_text = answer_text(&comparison.baseline, candidate, letter);
     let mut blocks = vec![Block::text(Tone::Bold, answer_text)];
+    // What is wrong with a disk matters more than its figures.
+    if letter == FIRST_CANDIDATE {
+        blocks.extend(finding_facts(&comparison.baseline, WARNINGS_MAX));
+    }
+    blocks.extend(finding_facts(&candidate.side, WARNINGS_MAX));
     let metrics = headline_metrics(candidate);
     if !metrics.is_empty() {
         let mut columns = Column::numbers(["", "change", "A", letter, "95 %"]);
@@ -120,7 +131,7 @@ fn has_partial_run(side: &Side) -> bool {
     side.runs.iter().any(|run| run.partial)
 }
 
-/// The answer on a candidate: `No difference found: /data1 (A) and /data2 (B), commits −20 % (−40
+/// The answer on a candidate: `Undecided: /data1 (A) and /data2 (B), commits −20 % (−40
 /// to +10 %). Both lie on vda.`
 fn answer_text(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
     let side = &candidate.side;
@@ -156,15 +167,16 @@ fn outcome_text(candidate: &Candidate) -> &str {
         .metrics
         .iter()
         .any(|metric| firmness(metric.verdict) > Firmness::Open);
-    // The summary begins with the rates that searches promise.
+    // The summary begins with the answers of searches.
     let has_promised_rate = candidate
         .metrics
         .iter()
         .any(|metric| metric.figure == Figure::PromisedRate);
-    if differs || has_promised_rate {
+    if differs || has_promised_rate || candidate.answers.is_some() {
         &candidate.summary
     } else if total > 0 && tally.undecided == total {
-        "No difference found:"
+        // Their intervals may leave room for a large one.
+        "Undecided:"
     } else if total > 0 && tally.same == total {
         "No difference:"
     } else {
@@ -320,8 +332,10 @@ pub(crate) fn fleet_sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::describe::comparison::MetricDetail;
     use crate::fixture::comparison;
-    use diskproof_model::comparison::Tally;
+    use diskproof_model::comparison::{SideFinding, Tally};
+    use diskproof_model::finding::Severity;
 
     fn leads(candidate: &Candidate, index: usize) -> bool {
         std::ptr::eq(
@@ -369,6 +383,50 @@ mod tests {
             for detail in [Verdict::Worse, Verdict::Better, Verdict::SlowerOnce] {
                 assert_eq!(outcome(detail), "summary", "{headlines:?}, {detail:?}");
             }
+        }
+    }
+
+    /// The disk of A reports that it is failing; the figures are those of the fixture.
+    #[test]
+    fn failure_of_a_disk_follows_the_answer() {
+        let mut comparison = comparison();
+        comparison.baseline.findings.push(SideFinding {
+            run: "A".to_owned(),
+            code: "health-failing".to_owned(),
+            severity: Severity::Failure,
+            title: "The disk reports that it is failing".to_owned(),
+            claim: "sda reports that it is failing.".to_owned(),
+        });
+        for candidate in 0..8 {
+            comparison.candidates[0].side.findings.push(SideFinding {
+                severity: Severity::Warning,
+                claim: format!("warning {candidate}"),
+                ..comparison.baseline.findings[0].clone()
+            });
+        }
+        let blocks = candidate_blocks(&comparison, &comparison.candidates[0], "B");
+        let labels: Vec<&str> = blocks[1..=5].iter().filter_map(fact_label).collect();
+        assert_eq!(
+            labels,
+            ["failure", "warning", "warning", "warning", "warning"]
+        );
+        assert!(matches!(blocks[6], Block::Table(_)));
+        // The whole page has all of them, before anything else.
+        let all = super::super::comparison::blocks(&comparison, MetricDetail::All);
+        let labels: Vec<&str> = all.iter().filter_map(fact_label).collect();
+        assert_eq!(
+            labels[..9],
+            ["failure"; 1]
+                .into_iter()
+                .chain(["warning"; 8])
+                .collect::<Vec<_>>()
+        );
+    }
+
+    fn fact_label(block: &Block) -> Option<&str> {
+        match block {
+            Block::Fact(fact) => Some(&fact.label),
+            _ => None,
         }
     }
 

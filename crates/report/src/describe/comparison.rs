@@ -14,6 +14,7 @@ use diskproof_model::comparison::{
     RunReference, Side, Unmatched, Verdict,
 };
 use diskproof_model::digits::{digits_of, figure_to_digits, to_digits};
+use diskproof_model::finding::Severity;
 use diskproof_model::units::{counted, format_duration};
 
 /// For a metric that needs more than this many times the length, no length is suggested: a run of
@@ -38,7 +39,11 @@ pub enum MetricDetail {
 /// Describes a comparison below its summary: the sides, their differences, the metrics, what would
 /// decide open ones, the conditions to fail on.
 pub(crate) fn blocks(comparison: &Comparison, detail: MetricDetail) -> Vec<Block> {
-    let mut blocks = side_facts("A", &comparison.baseline);
+    let mut blocks = finding_facts(&comparison.baseline, usize::MAX);
+    for candidate in &comparison.candidates {
+        blocks.extend(finding_facts(&candidate.side, usize::MAX));
+    }
+    blocks.extend(side_facts("A", &comparison.baseline));
     for (index, candidate) in comparison.candidates.iter().enumerate() {
         blocks.extend(side_facts(&letter(index), &candidate.side));
     }
@@ -68,6 +73,31 @@ fn side_facts(letter: &str, side: &Side) -> Vec<Block> {
     for (index, run) in side.runs.iter().enumerate() {
         let label = format!("  {letter}{}", index + 1);
         blocks.push(Block::fact(&label, run_text(run)));
+    }
+    blocks
+}
+
+/// A line for each finding about the disks of a side: every failure, and at most `warnings_max`
+/// warnings.
+pub(crate) fn finding_facts(side: &Side, warnings_max: usize) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut warnings = 0;
+    for finding in &side.findings {
+        let (tone, label) = match finding.severity {
+            Severity::Failure => (Tone::Error, "failure"),
+            Severity::Warning | Severity::Note => {
+                warnings += 1;
+                (Tone::Warning, "warning")
+            }
+        };
+        if warnings <= warnings_max {
+            let text = format!("{}: {}", finding.run, finding.claim);
+            blocks.push(Block::toned_fact(tone, label, text));
+        }
+    }
+    if warnings > warnings_max {
+        let text = format!("{} more of {}: --all", warnings - warnings_max, side.label);
+        blocks.push(Block::toned_fact(Tone::Warning, "warning", text));
     }
     blocks
 }
@@ -217,12 +247,15 @@ fn unmatched_facts(letter: &str, unmatched: &[Unmatched]) -> Vec<Block> {
 }
 
 pub(crate) fn condition_facts(comparison: &Comparison) -> Vec<Block> {
-    let has_one_candidate = comparison.candidates.len() == 1;
+    let sides = comparison.candidates.len();
     let mut facts = Vec::new();
-    for condition in &comparison.conditions {
+    for (index, condition) in comparison.conditions.iter().enumerate() {
         let mut subject = condition.expression.clone();
-        if !has_one_candidate {
-            subject.push_str(&format!(" ({})", condition.candidate));
+        if sides > 1 {
+            // Each condition has an entry for every candidate, in their order. Reasons name them by
+            // letter.
+            let letter = letter(index % sides);
+            subject.push_str(&format!(" ({letter}: {})", condition.candidate));
         }
         facts.push(condition_fact(condition, &subject));
     }

@@ -13,7 +13,7 @@ use diskproof_model::block::{
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet::{
-    FleetGroup, FleetMetric, FleetRecord, FleetRow, FleetValue, RowState,
+    FleetGroup, FleetMetric, FleetReason, FleetRecord, FleetRow, FleetValue, RowState,
 };
 use diskproof_model::op::OpKind;
 use diskproof_model::units::{format_bytes, format_percent};
@@ -60,7 +60,8 @@ pub(crate) fn blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
 /// Describes what follows the sentence: what is not judged, which rows differ, the figures of the
 /// rest, and commands that follow from them.
 pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Block> {
-    let mut blocks = not_judged_facts(fleet);
+    let mut blocks = trouble_facts(fleet);
+    blocks.extend(not_judged_facts(fleet));
     blocks.extend(tested_disks_table(&fleet.tested));
     blocks.extend(differing_table(fleet, detail));
     for group in &fleet.groups {
@@ -69,6 +70,49 @@ pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Blo
     blocks.extend(second_look_commands(fleet));
     blocks.extend(drain_commands(fleet));
     blocks
+}
+
+/// A line for each failure and warning of disks about themselves, with the rows that have it. The
+/// failure that is the answer for a row stands in the table.
+fn trouble_facts(fleet: &FleetRecord) -> Vec<Block> {
+    let mut troubles: Vec<NamedTrouble<'_>> = Vec::new();
+    for row in &fleet.rows {
+        for finding in &row.findings {
+            if is_answer_for(row, &finding.code) {
+                continue;
+            }
+            let known = troubles
+                .iter_mut()
+                .find(|trouble| trouble.finding.code == finding.code);
+            match known {
+                Some(trouble) => trouble.names.push(&row.name),
+                None => troubles.push(NamedTrouble {
+                    finding,
+                    names: vec![&row.name],
+                }),
+            }
+        }
+    }
+    let mut blocks = Vec::new();
+    for NamedTrouble { finding, names } in troubles {
+        let text = format!("{}: {}", names_text(&names), finding.text);
+        blocks.push(Block::toned_fact(Tone::Warning, "finding", text));
+    }
+    blocks
+}
+
+/// A finding about disks themselves, and the names of their rows.
+struct NamedTrouble<'f> {
+    finding: &'f FleetReason,
+    names: Vec<&'f str>,
+}
+
+/// True if the finding of this code is why a row counts as failed.
+fn is_answer_for(row: &FleetRow, code: &str) -> bool {
+    match (row.state, &row.not_judged) {
+        (RowState::Errors, Some(failure)) => failure.code == code,
+        _ => false,
+    }
 }
 
 /// Says what the answer does not cover: rows and single figures that were not judged, rows whose

@@ -76,10 +76,12 @@ fn progress_text(record: &Record) -> Option<String> {
     Some(format!(". After {elapsed}: {}.", list(parts)))
 }
 
-/// True of a row that was not measured as long as planned, because the run ended.
+/// True of a row that was not measured as planned, because the run ended or requests were never
+/// answered.
 fn is_cut_short(row: &Row) -> bool {
     let stopped = row.data.stopped;
     row.data.shortened_from_ns.is_some()
+        || row.data.hang.is_some()
         || matches!(stopped, StopReason::Interrupted | StopReason::Hung)
 }
 
