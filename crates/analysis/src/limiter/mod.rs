@@ -10,9 +10,9 @@ mod plateau;
 mod stretch;
 pub(crate) mod words;
 
-pub(crate) use bucket::{Bucket, find_bucket, sustained_from_ns, tokens};
+pub(crate) use bucket::{Bucket, find_bucket, find_buckets, sustained_from_ns, tokens};
 pub(crate) use credit::spent_before;
-pub(crate) use held::{HeldRate, held_rate};
+pub(crate) use held::{HeldRate, held_rate, held_rate_of_rows};
 pub(crate) use late_fall::{LateFall, late_fall};
 pub(crate) use stretch::{Role, Stretch, Unit, counts_in};
 
@@ -90,7 +90,7 @@ pub(crate) fn rate_of(row: &Row, unit: Unit) -> f64 {
     }
 }
 
-/// The burst credits that ended during the run, at most one for each measured target.
+/// The burst credits that ended during the run, at most one in each unit for each measured target.
 pub(crate) fn found_credits(
     data: &RunData,
     plan: &Plan,
@@ -100,11 +100,11 @@ pub(crate) fn found_credits(
     let mut credits = Vec::new();
     for target in measured {
         let stretches = stretches_of(data, plan, &TargetsOfDisk::new(target, targets));
-        if let Some(bucket) = find_bucket(&stretches) {
+        for bucket in find_buckets(&stretches) {
             credits.push(FoundCredit {
                 target,
                 bucket,
-                stretches,
+                stretches: stretches.clone(),
             });
         }
     }

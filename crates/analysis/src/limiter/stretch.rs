@@ -38,7 +38,8 @@ impl Unit {
         }
     }
 
-    pub(super) fn other(self) -> Self {
+    /// The other one of the two.
+    pub(crate) fn other(self) -> Self {
         match self {
             Self::Requests => Self::Bytes,
             Self::Bytes => Self::Requests,
