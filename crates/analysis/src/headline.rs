@@ -25,8 +25,8 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     let limits: Vec<&Expectation> = record
         .expectations
         .iter()
-        .filter(|one| {
-            questions.fit_limits.is_empty() || questions.fit_limits.contains(&one.expression)
+        .filter(|threshold| {
+            questions.fit_limits.is_empty() || questions.fit_limits.contains(&threshold.expression)
         })
         .collect();
     let missed = expressions_with(&limits, ExpectationOutcome::Missed);
@@ -67,8 +67,8 @@ fn expressions_with<'a>(
 ) -> Vec<&'a str> {
     thresholds
         .iter()
-        .filter(|one| one.outcome() == outcome)
-        .map(|one| one.expression.as_str())
+        .filter(|threshold| threshold.outcome() == outcome)
+        .map(|threshold| threshold.expression.as_str())
         .collect()
 }
 
@@ -76,9 +76,10 @@ fn expressions_with<'a>(
 /// for bulk load.`
 pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
     let mut clauses = Vec::new();
-    let (mut graded, ungraded): (Vec<&UseGrade>, Vec<&UseGrade>) =
-        grades.iter().partition(|one| one.grade.is_some());
-    graded.sort_by_key(|one| Reverse(one.range()));
+    let (mut graded, ungraded): (Vec<&UseGrade>, Vec<&UseGrade>) = grades
+        .iter()
+        .partition(|use_grade| use_grade.grade.is_some());
+    graded.sort_by_key(|use_grade| Reverse(use_grade.range()));
     for same_grade in graded.chunk_by(|one, other| one.range() == other.range()) {
         let words = same_grade[0].words();
         clauses.push(format!(
@@ -94,7 +95,10 @@ pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
 
 /// The names of the uses, such as `look-ups`.
 fn use_names<'a>(grades: &[&'a UseGrade]) -> Vec<&'a str> {
-    grades.iter().map(|one| one.name.as_str()).collect()
+    grades
+        .iter()
+        .map(|use_grade| use_grade.name.as_str())
+        .collect()
 }
 
 /// The headline of a run without grades: its result, else its first figures.
@@ -107,7 +111,7 @@ pub(crate) fn plain_headline(record: &Record) -> String {
         }
     }
     if clauses.is_empty() {
-        for row in trusted_measurements(record) {
+        for row in durable_measurements(record) {
             clauses.extend(measurement_clauses(row));
         }
         clauses.truncate(CLAUSES_MAX);
@@ -120,21 +124,21 @@ pub(crate) fn plain_headline(record: &Record) -> String {
 }
 
 /// The measurements whose commits are durable; all where there are no such.
-fn trusted_measurements(record: &Record) -> Vec<&Row> {
-    let mut trusted = Vec::new();
+fn durable_measurements(record: &Record) -> Vec<&Row> {
+    let mut durable = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
-        if !may_be_lost(record, index) {
-            trusted.push(row);
+        if !commits_may_be_lost(record, index) {
+            durable.push(row);
         }
     }
-    if trusted.is_empty() {
-        trusted.extend(&record.measurements);
+    if durable.is_empty() {
+        durable.extend(&record.measurements);
     }
-    trusted
+    durable
 }
 
 /// Returns `true` if commits of a measurement may return before their data is durable.
-fn may_be_lost(record: &Record, index: usize) -> bool {
+fn commits_may_be_lost(record: &Record, index: usize) -> bool {
     let lost = Meaning::NotTheDisk {
         cause: Cause::NotDurable,
     };
@@ -178,7 +182,8 @@ fn ping_clauses(ping: &PingFigures) -> Vec<String> {
             OpKind::Write if has_commits => continue,
             OpKind::Write => "a write",
             OpKind::Commit => "a durable write",
-            _ => continue,
+            // No ping sends them, and a sync or a transaction has no latency of its own here.
+            OpKind::Trim | OpKind::Sync | OpKind::Transaction => continue,
         };
         let (mean, when) = match ping.awake() {
             Some(point) => (&point.mean, "right after another"),
@@ -250,5 +255,52 @@ mod tests {
             ..ping.clone()
         };
         assert!(ping_clauses(&paced)[0].ends_with("on average"));
+    }
+
+    fn first_rows(count: usize) -> Record {
+        fixture::changed(|run| run.measurements.truncate(count))
+    }
+
+    fn not_durable(record: &mut Record, row: usize) {
+        let mut finding = fixture::finding(
+            "volatile-write-cache",
+            diskproof_model::finding::Severity::Failure,
+            &format!("/measurements/{row}/figures/ops/write/iops/value"),
+        );
+        finding.says = Meaning::NotTheDisk {
+            cause: Cause::NotDurable,
+        };
+        record.findings.push(finding);
+    }
+
+    /// Commits that may be lost do not lead the headline, unless there is nothing else.
+    #[test]
+    fn headline_names_what_is_durable_first() {
+        let mut record = first_rows(2);
+        let [first, second] = [0, 1].map(|row| record.measurements[row].data.workload.name.clone());
+        not_durable(&mut record, 0);
+        let headline = plain_headline(&record).to_lowercase();
+        assert!(!headline.contains(&first) && headline.contains(&second));
+        not_durable(&mut record, 1);
+        let headline = plain_headline(&record).to_lowercase();
+        assert!(headline.contains(&first) && headline.contains(&second));
+    }
+
+    #[test]
+    fn headline_has_at_most_three_clauses() {
+        let clauses = plain_headline(&first_rows(8)).matches("; ").count() + 1;
+        assert_eq!(clauses, CLAUSES_MAX);
+    }
+
+    #[test]
+    fn row_in_which_nothing_completed_is_undecided() {
+        let mut record = first_rows(1);
+        for op in record.measurements[0].figures.ops.values_mut() {
+            op.iops = Estimate::new(0, 0.0, None, "1/s");
+        }
+        let [clause] = &measurement_clauses(&record.measurements[0])[..] else {
+            panic!("one kind")
+        };
+        states(clause, &["undecided", "5.0 s"]);
     }
 }

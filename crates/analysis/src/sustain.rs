@@ -301,22 +301,24 @@ fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause
 /// it, apart from what the gaps between rounds refill. Rates are in requests.
 fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
     let series = headline_series(row)?;
-    let in_bytes = credit.unit == "B/s";
+    let unit = Unit::of_credit(credit);
     let cell_s = series.interval_ns as f64 / 1e9;
     let mut used = 0.0;
     let mut end = None;
     for (index, cell) in series.cells.iter().enumerate() {
-        let moved = if in_bytes { cell.bytes } else { cell.ops };
+        let moved = match unit {
+            Unit::Bytes => cell.bytes,
+            Unit::Requests => cell.ops,
+        };
         used += moved as f64 - credit.base * cell_s;
         if used >= CREDIT_USED_SHARE * credit.credit {
             end = Some(index as u64 + 1);
             break;
         }
     }
-    let units_per_request = if in_bytes {
-        rules::mean_request_bytes(row)
-    } else {
-        1.0
+    let units_per_request = match unit {
+        Unit::Bytes => rules::mean_request_bytes(row),
+        Unit::Requests => 1.0,
     };
     Some(LastingFall {
         at_ns: series.start_ns + end? * series.interval_ns,

@@ -3,6 +3,7 @@
 //! learn.microsoft.com/azure (managed disk types), cloud.google.com/compute/docs/disks/performance;
 //! read in November 2026.
 
+use crate::estimate::LIMITER_FALL_MIN;
 use diskproof_model::target::{Layer, TargetIdentity};
 
 /// A measured rate is that of a documented limit if it differs by at most this share: the rate of a
@@ -179,20 +180,17 @@ fn ebs_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
     }
 }
 
-/// A smaller fall cannot be distinguished from chance, so no test would show it. The detector of
-/// limiters has the same factor (`FALL_MIN` in limiter/plateau.rs).
-const FALL_MIN: f64 = 1.1;
-
 /// The rate that a volume falls back to when its credit ends, if this rate is documented as that of
-/// its burst; `None` where it is not, or where the base is hardly lower.
+/// its burst; `None` where it is not, or where the base is hardly lower: a smaller fall cannot be
+/// distinguished from chance, so no test would show it.
 pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f64> {
-    gp2_base_of_burst(target, rate, unit).filter(|base| rate >= FALL_MIN * base)
+    gp2_base_of_burst(target, rate, unit).filter(|base| rate >= LIMITER_FALL_MIN * base)
 }
 
 /// True if a rate is documented as that of a burst whose end is no fall that a test would show.
 pub(crate) fn is_hardly_a_burst(target: &TargetIdentity, rate: f64, unit: &str) -> bool {
     match gp2_base_of_burst(target, rate, unit) {
-        Some(base) => rate < FALL_MIN * base,
+        Some(base) => rate < LIMITER_FALL_MIN * base,
         None => false,
     }
 }

@@ -9,6 +9,7 @@
 
 use super::decision::{Campaign, CampaignCell, CampaignRow, CampaignStep, MeasuredCell};
 use super::side_credit::{SideCredit, SideDisks};
+use crate::estimate::LIMITER_FALL_MIN;
 use crate::slices::rate_of_kinds;
 use diskproof_model::latency_search::timed_requests;
 use diskproof_model::measurement::OpKind;
@@ -60,9 +61,7 @@ pub struct LatencySearchCampaign {
 /// The windows of a depth are dropped at most this often: a search on a disk that keeps becoming
 /// slower must still end.
 const DROPS_MAX: usize = 3;
-/// If the rate of the promised depth falls by this factor, all depths are measured again. Chosen:
-/// the smallest factor by which `estimate` recognises a fall to a limiter's rate.
-const FALL_MIN: f64 = 1.1;
+/// If the rate of the promised depth falls by [`LIMITER_FALL_MIN`], all depths are measured again.
 /// A fall lasts if this many windows after it are slower.
 const FALL_WINDOWS: usize = 2;
 
@@ -166,7 +165,7 @@ impl LatencySearchCampaign {
             return;
         }
         let lasting = &later[later.len() - FALL_WINDOWS..];
-        if lasting.iter().all(|rate| *rate * FALL_MIN < *first) {
+        if lasting.iter().all(|rate| *rate * LIMITER_FALL_MIN < *first) {
             for index in 0..self.workloads.len() {
                 self.drop_depth(index, done);
             }

@@ -1,14 +1,14 @@
 //! Finds the reasons why two figures of a workload do not measure the same thing. The requested
 //! workload and the way it was carried out must agree, and neither may be disturbed. The disk, the
-//! machine and the kernel may differ, as people compare those: see `differences`. The codes of the
-//! reasons stand in documents: a changed one breaks their readers.
+//! machine and the kernel may differ, as people compare those: see `differences`.
 
+use super::differing::Differing;
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
 use super::sides::{Run, WorkloadKey, is_live_pair};
 use super::workload_text::{
-    BlockSizes, access_text, block_sizes_text, concurrent_text, load_text, percent_text,
+    BlockSizes, access_text, block_sizes_text, concurrent_text, offered_rate_text, percent_text,
     shape_text, span_text, streams_text, sync_text, transaction_text,
 };
 use diskproof_model::comparison::Reason;
@@ -222,12 +222,12 @@ pub(super) fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
 fn add_own_differences(reasons: &mut Reasons, a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) {
     let mut pair = reasons.between(a, b);
     pair.add_if_both_differ(
-        "target-kind-differs",
+        Differing::TargetKind,
         |one| Some(one.target()?.kind),
         kind_text,
     );
     pair.add_if_different(
-        "company-differs",
+        Differing::Company,
         MeasuredWorkload::concurrent_names,
         concurrent_text,
     );
@@ -242,45 +242,57 @@ pub(super) fn add_course_differences(
     b: MeasuredWorkload<'_>,
 ) {
     let mut pair = reasons.between(a, b);
-    pair.add_if_different("cache-differs", |one| one.row().data.cache.used, cache_text);
     pair.add_if_different(
-        "engine-differs",
+        Differing::Cache,
+        |one| one.row().data.cache.used,
+        cache_text,
+    );
+    pair.add_if_different(
+        Differing::Engine,
         |one| one.row().data.engine.used,
         engine_text,
     );
     if !a.has_span_like(b) {
-        pair.add("span-differs", &span_text(a.span()), &span_text(b.span()));
+        pair.add(Differing::Span, &span_text(a.span()), &span_text(b.span()));
     }
     add_content_differences(&mut pair, a, b);
 }
 
 /// Adds the differences in what was requested: operations, offsets, sizes, and how many at a time.
 pub(super) fn add_request_differences<'a, T: Requesting<'a>>(pair: &mut Between<'_, T>) {
-    pair.add_if_different("mix-differs", |one| &one.requested().streams, streams_text);
+    pair.add_if_different(Differing::Mix, |one| &one.requested().streams, streams_text);
     pair.add_if_different(
-        "mix-differs",
+        Differing::Mix,
         |one| one.requested().transaction.as_ref(),
         transaction_text,
     );
-    pair.add_if_different("access-differs", |one| &one.requested().access, access_text);
     pair.add_if_different(
-        "block-size-differs",
+        Differing::Access,
+        |one| &one.requested().access,
+        access_text,
+    );
+    pair.add_if_different(
+        Differing::BlockSize,
         |one| BlockSizes::of_workload(one.requested()),
         block_sizes_text,
     );
     pair.add_if_different(
-        "depth-differs",
+        Differing::Depth,
         |one| one.requested().depth,
         |depth| format!("depth {depth}"),
     );
     pair.add_if_different(
-        "workers-differ",
+        Differing::Workers,
         |one| one.requested().workers,
         |workers| counted(u64::from(workers), "worker"),
     );
-    pair.add_if_different("load-differs", |one| &one.requested().shape, shape_text);
-    pair.add_if_different("load-differs", |one| one.requested().rate, load_text);
-    pair.add_if_different("sync-differs", |one| one.requested().sync, sync_text);
+    pair.add_if_different(Differing::Load, |one| &one.requested().shape, shape_text);
+    pair.add_if_different(
+        Differing::Load,
+        |one| one.requested().rate,
+        offered_rate_text,
+    );
+    pair.add_if_different(Differing::Sync, |one| one.requested().sync, sync_text);
 }
 
 /// Adds the differences in the content of the spans: zeros and first writes are cheaper on many
@@ -294,14 +306,14 @@ fn add_content_differences(
         && (share_a - share_b).abs() > CONTENT_DIFFERENCE_MAX
     {
         let zeros = format!("{} of the blocks hold only zeros", percent_text(share_a));
-        pair.add("content-differs", &zeros, &percent_text(share_b));
+        pair.add(Differing::Content, &zeros, &percent_text(share_b));
     }
     if let (Some(share_a), Some(share_b)) = (a.first_written_share(), b.first_written_share())
         && (share_a - share_b).abs() > CONTENT_DIFFERENCE_MAX
     {
         let percent = percent_text(share_a);
         let first_written = format!("{percent} of the span was written for the first time");
-        pair.add("fill-differs", &first_written, &percent_text(share_b));
+        pair.add(Differing::Fill, &first_written, &percent_text(share_b));
     }
 }
 
@@ -322,7 +334,7 @@ fn add_concurrent_differences(
         // The first one is enough to show the user where to look.
         if let Some(Reason { why, .. }) = differences.0.first() {
             let why = format!("{name}, which ran together with it, differs: {why}");
-            reasons.add("company-differs", why);
+            reasons.add(Differing::Company.code(), why);
         }
     }
 }
@@ -331,8 +343,9 @@ fn add_concurrent_differences(
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::measurement::{Measurement, ZeroSample};
     use diskproof_model::plan::{Access, Zone};
-    use diskproof_model::stream::BlockShare;
+    use diskproof_model::stream::{BlockShare, Streams};
 
     /// The reasons against comparing a workload, changed in one way, with itself, changed in
     /// another way.
@@ -422,5 +435,87 @@ mod tests {
             reasons,
             ["A and B differ, but only in detail: 1.23M/s offered"]
         );
+    }
+
+    /// The codes of the differences and faults of the random reads, changed in one way, beside
+    /// those that were changed in another way.
+    fn codes_between(
+        change_a: impl Fn(&mut Measurement),
+        change_b: impl Fn(&mut Measurement),
+    ) -> Vec<String> {
+        let mut records = [fixture::record(), fixture::record()];
+        change_a(&mut records[0].measurements[RANDOM_READS].data);
+        change_b(&mut records[1].measurements[RANDOM_READS].data);
+        let runs = records.each_ref().map(Run::without_name);
+        let [a, b] = runs.each_ref().map(|run| MeasuredWorkload {
+            name: "",
+            run,
+            index: RANDOM_READS,
+        });
+        let mut reasons = Reasons::default();
+        a.add_differences(b, &mut reasons);
+        a.add_faults(&[], &mut reasons);
+        reasons.0.into_iter().map(|reason| reason.code).collect()
+    }
+
+    /// The place of `random-read-d32` in the fixture.
+    const RANDOM_READS: usize = 3;
+
+    /// One percent of the span is a hole that the metadata of an image leaves.
+    #[test]
+    fn unwritten_share_matters_above_one_percent_and_to_reads_only() {
+        let unwritten = |bytes: u64| {
+            move |data: &mut Measurement| {
+                data.span_bytes = 100_000;
+                data.unwritten_bytes = Some(bytes);
+            }
+        };
+        assert!(codes_between(unwritten(1000), unwritten(1000)).is_empty());
+        assert_eq!(
+            codes_between(unwritten(1001), unwritten(1001)),
+            ["unwritten-blocks"]
+        );
+        let writes = |data: &mut Measurement| {
+            unwritten(50_000)(data);
+            data.workload.streams = Streams::with_reads(0);
+        };
+        assert!(codes_between(writes, writes).is_empty());
+    }
+
+    /// A tenth of the blocks, or of the span, is within what samples show by chance.
+    #[test]
+    fn content_differs_above_a_tenth() {
+        let zeros = |zero: u64| {
+            move |data: &mut Measurement| data.zero_blocks = ZeroSample { sampled: 100, zero }
+        };
+        assert!(codes_between(zeros(0), zeros(10)).is_empty());
+        assert_eq!(codes_between(zeros(0), zeros(11)), ["content-differs"]);
+        let first_writes = |bytes: u64| {
+            move |data: &mut Measurement| {
+                data.span_bytes = 100_000;
+                data.unwritten_bytes = Some(bytes);
+                data.workload.streams = Streams::with_reads(0);
+            }
+        };
+        assert!(codes_between(first_writes(0), first_writes(10_000)).is_empty());
+        assert_eq!(
+            codes_between(first_writes(0), first_writes(10_001)),
+            ["fill-differs"]
+        );
+    }
+
+    #[test]
+    fn only_a_stop_against_the_plan_is_a_fault() {
+        for (stopped, code) in [
+            (StopReason::Interrupted, Some("interrupted")),
+            (StopReason::Errors, Some("io-errors")),
+            (StopReason::Hung, Some("hung")),
+            (StopReason::Time, None),
+            (StopReason::Companion, None),
+            (StopReason::Overloaded, None),
+        ] {
+            let fault = fault_of_stop(stopped);
+            assert_eq!(fault.map(|fault| fault.code), code, "{stopped:?}");
+        }
     }
 }

@@ -3,8 +3,10 @@
 //! time may differ, because rounds are repetitions.
 
 use super::comparable::fault_of_stop;
+use super::differing::Differing;
 use super::earlier::EarlierRuns;
-use super::pair::{Pair, PartOnSides, PendingMetric};
+use super::pair::{Pair, PartOnSides};
+use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
@@ -40,12 +42,14 @@ fn step_metric(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<PendingMetri
     let wall_ns = wall_times_ns.max().unwrap_or(0);
     let mut pending = PendingMetric::new(
         format!("{subject}.{}", Figure::Iops.as_str()),
-        subject,
-        Figure::Iops,
-        estimates,
-        ratio,
-        wall_ns,
-        &pair.reasons,
+        ComparedFigure {
+            subject,
+            figure: Figure::Iops,
+            estimates,
+            ratio,
+            wall_ns,
+            reasons: &pair.reasons,
+        },
     );
     pending.metric.headline = true;
     Some(pending)
@@ -109,21 +113,21 @@ impl Compared for StepOfRun<'_> {
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
         let mut pair = reasons.between(self, other);
-        pair.add_if_different("count-differs", |part| part.plan.count, count_text);
+        pair.add_if_different(Differing::Count, |part| part.plan.count, count_text);
         pair.add_if_different(
-            "file-size-differs",
+            Differing::FileSize,
             |part| FileSizes::planned(part.plan),
             sizes_text,
         );
         pair.add_if_different(
-            "directories-differ",
+            Differing::Directories,
             |part| part.plan.directories,
             directories_text,
         );
-        pair.add_if_different("threads-differ", |part| part.plan.threads, threads_text);
-        pair.add_if_different("fsync-differs", |part| part.plan.sync, sync_text);
+        pair.add_if_different(Differing::Threads, |part| part.plan.threads, threads_text);
+        pair.add_if_different(Differing::Fsync, |part| part.plan.sync, sync_text);
         pair.add_if_different(
-            "order-differs",
+            Differing::Order,
             |part| part.plan.orders.as_slice(),
             order_text,
         );
@@ -131,14 +135,14 @@ impl Compared for StepOfRun<'_> {
         let operation = self.step().data.step.operation;
         if matches!(operation, FileOperation::Stat | FileOperation::Read) {
             pair.add_if_different(
-                "cache-differs",
+                Differing::Cache,
                 |part| part.files.caches.names,
                 |state| format!("names {}", state_text(state)),
             );
         }
         if operation == FileOperation::Read {
             pair.add_if_different(
-                "cache-differs",
+                Differing::Cache,
                 |part| part.files.caches.pages,
                 |state| format!("content {}", state_text(state)),
             );

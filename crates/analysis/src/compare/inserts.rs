@@ -1,8 +1,10 @@
 //! Compares INSERTs of temporary PostgreSQL servers: the rate of each load that both sides have.
 //! The versions of the servers may differ, as people compare those.
 
+use super::differing::Differing;
 use super::earlier::EarlierRuns;
-use super::pair::{Pair, PartOnSides, PendingMetric};
+use super::pair::{Pair, PartOnSides};
+use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
@@ -37,8 +39,15 @@ fn insert_metric(subject: &str, pair: &Pair<InsertsOfRun<'_>>) -> Option<Pending
     let wall_ns = pair.parts().map(|run| run.wall_ns()).max().unwrap_or(0);
     let figure = Figure::Iops;
     let name = format!("{subject}.{}", figure.as_str());
-    let reasons = &pair.reasons;
-    let mut pending = PendingMetric::new(name, subject, figure, estimates, ratio, wall_ns, reasons);
+    let compared = ComparedFigure {
+        subject,
+        figure,
+        estimates,
+        ratio,
+        wall_ns,
+        reasons: &pair.reasons,
+    };
+    let mut pending = PendingMetric::new(name, compared);
     pending.metric.headline = true;
     Some(pending)
 }
@@ -98,7 +107,7 @@ impl Compared for InsertsOfRun<'_> {
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
         let mut pair = reasons.between(self, other);
-        pair.add_if_different("load-differs", |run| &run.row.data.load, load_text);
+        pair.add_if_different(Differing::Load, |run| &run.row.data.load, load_text);
     }
 
     /// The INSERTs run before and after the workloads: what is wrong with these figures may be

@@ -1,12 +1,13 @@
 //! Compares runs metric by metric: gives a ratio with its interval and a verdict, or the reason why
 //! two figures cannot be compared. docs/compare.md explains the statistics.
 //!
-//! * `pair`: parts that both sides have; `workload_metrics`, `survey`, `files`, `promised`,
-//!   `inserts`, `observed`: their metrics; `uncompared`: results without one; `rates`,
-//!   `latencies`: figures and errors, as a `side_estimate`; `distribution`: latencies.
+//! * `pair`: parts that both sides have; `pending_metric`: a metric until its verdict;
+//!   `workload_metrics`, `survey`, `files`, `promised`, `inserts`, `observed`: their metrics;
+//!   `uncompared`: results without one; `rates`, `latencies`: figures and errors, as a
+//!   `side_estimate`; `distribution`: latencies.
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
-//! * `comparable`: what must agree, and `workload_text`: in words; `differences` of the `facts`:
-//!   what may differ; `reasons`: why figures are not comparable.
+//! * `comparable`: what must agree, `differing`: its codes, `workload_text`: in words;
+//!   `differences` of the `facts`: what may differ; `reasons`: why figures are not comparable.
 //! * `limit`: conditions of the user; `error`: why no comparison is made; `summary`, `notes`:
 //!   sentences.
 //! * `representative`: the figures that represent one run, for the comparison of many;
@@ -17,6 +18,7 @@
 mod blocks;
 mod comparable;
 mod differences;
+mod differing;
 mod distribution;
 mod earlier;
 mod error;
@@ -28,6 +30,7 @@ mod limit;
 mod notes;
 mod observed;
 mod pair;
+mod pending_metric;
 mod promised;
 mod rates;
 mod ratio;
@@ -65,7 +68,8 @@ use diskproof_model::comparison::{
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use pair::{Pair, PartOnSides, PendingMetric};
+use pair::{Pair, PartOnSides};
+use pending_metric::PendingMetric;
 use reasons::Compared as _;
 use sides::Sides;
 use verdict::AdjustedP;

@@ -1,7 +1,8 @@
 //! Compares observed loads: gives rate, throughput and mean time of reads and writes for each
 //! device that both sides observed.
 
-use super::pair::{PairEstimates, PendingMetric};
+use super::pair::PairEstimates;
+use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::side_estimate::SideEstimate;
 use super::sides::{NamedRun, Sides, sole_holder, unmatched_entry};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
@@ -132,7 +133,15 @@ fn load_metric(
     let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
-    let mut pending = PendingMetric::new(metric, subject, figure, estimates, ratio, wall_ns, &[]);
+    let compared = ComparedFigure {
+        subject,
+        figure,
+        estimates,
+        ratio,
+        wall_ns,
+        reasons: &[],
+    };
+    let mut pending = PendingMetric::new(metric, compared);
     pending.metric.op = Some(kind);
     pending.metric.headline = figure == Figure::Iops;
     pending.is_load = true;

@@ -8,8 +8,10 @@
 use super::comparable::{
     MeasuredWorkload, Requesting, add_course_differences, add_request_differences,
 };
+use super::differing::Differing;
 use super::earlier::EarlierRuns;
-use super::pair::{Pair, PartOnSides, PendingMetric};
+use super::pair::{Pair, PartOnSides};
+use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::ratio::{Arms, RatioEstimate, SideFigure, Within};
 use super::reasons::{Compared, Reasons, kind_text};
 use super::side_estimate::SideEstimate;
@@ -91,8 +93,15 @@ fn rate_metric(subject: &str, pair: &Pair<SearchedRate<'_>>) -> Option<PromisedR
     let time_ns = times_ns.max().unwrap_or(0);
     let figure = Figure::PromisedRate;
     let name = format!("{subject}.{}", figure.as_str());
-    let reasons = &pair.reasons;
-    let mut metric = PendingMetric::new(name, subject, figure, estimates, ratio, time_ns, reasons);
+    let compared = ComparedFigure {
+        subject,
+        figure,
+        estimates,
+        ratio,
+        wall_ns: time_ns,
+        reasons: &pair.reasons,
+    };
+    let mut metric = PendingMetric::new(name, compared);
     metric.metric.target = TARGET;
     metric.metric.headline = true;
     let sentence = answers_sentence(first.plan, pair, &metric.metric);
@@ -413,17 +422,17 @@ impl Compared for SearchedRate<'_> {
         let mut differences = Reasons::default();
         let mut pair = differences.between(self, other);
         pair.add_if_different(
-            "promise-differs",
+            Differing::Promise,
             |searched| Promise::planned(searched.plan),
             promise_text,
         );
         pair.add_if_different(
-            "hold-differs",
+            Differing::Hold,
             |searched| searched.plan.hold_ns,
             |hold_ns| format!("held for {}", format_duration(hold_ns)),
         );
         pair.add_if_both_differ(
-            "target-kind-differs",
+            Differing::TargetKind,
             |searched| Some(searched.run.record.targets.first()?.kind),
             kind_text,
         );
@@ -434,7 +443,7 @@ impl Compared for SearchedRate<'_> {
         if differences.0.is_empty() {
             let mut pair = differences.between(self, other);
             pair.add_if_different(
-                "load-differs",
+                Differing::Load,
                 |searched| searched.workload,
                 |workload| format!("the load {}", workload.name),
             );

@@ -1,6 +1,7 @@
 //! Collects the reasons why two figures are not comparable, by the checks that workloads, surveys
 //! and steps on files share: method, spans, findings.
 
+use super::differing::Differing;
 use super::sides::is_live_pair;
 use crate::words::uncapitalised;
 use diskproof_model::comparison::Reason;
@@ -37,7 +38,7 @@ impl Reasons {
         };
         if a.record().method != b.record().method {
             let method_text = |part: T| format!("measuring method {}", part.record().method);
-            pair.add("method-differs", &method_text(a), &method_text(b));
+            pair.add(Differing::Method, &method_text(a), &method_text(b));
         }
         pair
     }
@@ -54,40 +55,40 @@ impl<T: Compared> Between<'_, T> {
     /// Adds a reason where the runs differ in this value. `text` says what a value is.
     pub(super) fn add_if_different<V: PartialEq>(
         &mut self,
-        code: &str,
+        differing: Differing,
         value: impl Fn(T) -> V,
         text: impl Fn(V) -> String,
     ) {
         let (value_a, value_b) = (value(self.a), value(self.b));
         if value_a != value_b {
-            self.add(code, &text(value_a), &text(value_b));
+            self.add(differing, &text(value_a), &text(value_b));
         }
     }
 
     /// Adds a reason where both runs have this value, and differ in it.
     pub(super) fn add_if_both_differ<V: PartialEq>(
         &mut self,
-        code: &str,
+        differing: Differing,
         value: impl Fn(T) -> Option<V>,
         text: impl Fn(V) -> String,
     ) {
         if let (Some(value_a), Some(value_b)) = (value(self.a), value(self.b))
             && value_a != value_b
         {
-            self.add(code, &text(value_a), &text(value_b));
+            self.add(differing, &text(value_a), &text(value_b));
         }
     }
 
     /// Adds a reason that states the value of each run. Texts are rounded: where both are equal,
     /// the reason says that the difference is smaller than they show.
-    pub(super) fn add(&mut self, code: &str, text_a: &str, text_b: &str) {
+    pub(super) fn add(&mut self, differing: Differing, text_a: &str, text_b: &str) {
         let (name_a, name_b) = (self.a.name(), self.b.name());
         let why = if text_a == text_b {
             format!("{name_a} and {name_b} differ, but only in detail: {text_a}")
         } else {
             format!("{name_a}: {text_a}, {name_b}: {text_b}")
         };
-        self.reasons.add(code, why);
+        self.reasons.add(differing.code(), why);
     }
 }
 

@@ -2,6 +2,7 @@
 //! another run are not comparable with them. Fleets compare many runs by them.
 
 use super::comparable::MeasuredWorkload;
+use super::differing::Differing;
 use super::files::StepOfRun;
 use super::promised::{
     self, SearchedRate, leading_rate, reason_without_upper_end, searched_subjects,
@@ -274,11 +275,36 @@ impl PartOfRun {
         else {
             return false;
         };
-        let is_requested_alike = match difference.code.as_str() {
-            "span-differs" => planned.span == planned_typical.span,
-            "depth-differs" => planned.depth == planned_typical.depth,
-            "engine-differs" => planned.engine == planned_typical.engine,
-            _ => false,
+        let is_requested_alike = match Differing::of_reason(difference) {
+            Some(Differing::Span) => planned.span == planned_typical.span,
+            Some(Differing::Depth) => planned.depth == planned_typical.depth,
+            Some(Differing::Engine) => planned.engine == planned_typical.engine,
+            // A run carries these out as its plan has them.
+            Some(
+                Differing::Access
+                | Differing::BlockSize
+                | Differing::Cache
+                | Differing::Company
+                | Differing::Content
+                | Differing::Count
+                | Differing::Coverage
+                | Differing::Directories
+                | Differing::FileSize
+                | Differing::Fill
+                | Differing::Fsync
+                | Differing::Hold
+                | Differing::Load
+                | Differing::Method
+                | Differing::Mix
+                | Differing::Operation
+                | Differing::Order
+                | Differing::Promise
+                | Differing::Sync
+                | Differing::TargetKind
+                | Differing::Threads
+                | Differing::Workers,
+            )
+            | None => false,
         };
         is_requested_alike && record.plan.scratch == other.plan.scratch
     }
@@ -327,6 +353,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::measurement::StopReason;
+    use diskproof_model::plan::{EngineChoice, EngineKind};
 
     const RANDOM_READS: &str = "random-read-d32";
 
@@ -334,41 +361,90 @@ mod tests {
         PartOfRun::Workload(RANDOM_READS.to_owned())
     }
 
-    /// The reasons between the fixture and a run whose random reads had another depth, as measured,
-    /// and perhaps as planned.
-    fn depth_difference(typical: &mut Record, planned_depth: u32) -> Vec<Reason> {
-        let record = fixture::record();
-        fixture::measured(typical, RANDOM_READS).data.workload.depth = 16;
-        for workload in typical.plan.workloads_mut() {
-            if workload.name == RANDOM_READS {
-                workload.depth = planned_depth;
-            }
-        }
-        random_reads().differences(&record, 0, typical, 0)
-    }
-
     #[test]
     fn workload_of_another_depth_differs() {
         let record = fixture::record();
         assert_eq!(random_reads().differences(&record, 0, &record, 0), []);
         let mut typical = fixture::record();
-        let differences = depth_difference(&mut typical, 16);
+        fixture::measured(&mut typical, RANDOM_READS)
+            .data
+            .workload
+            .depth = 16;
+        let differences = random_reads().differences(&record, 0, &typical, 0);
         assert_eq!(differences.len(), 1);
         assert_eq!(differences[0].code, "depth-differs");
     }
 
-    /// The depth is a symptom only where both plans asked for the same one.
-    #[test]
-    fn depth_is_a_symptom_if_the_plans_agree() {
+    /// Two records whose plans may differ in the random reads, and a difference of these runs.
+    fn is_symptom(code: &str, change_plan: impl Fn(&mut Workload)) -> bool {
         let record = fixture::record();
-        for (planned_depth, is_symptom) in [(32, true), (16, false)] {
-            let mut typical = fixture::record();
-            let differences = depth_difference(&mut typical, planned_depth);
-            let part = random_reads();
-            assert_eq!(
-                part.is_symptom(&differences[0], &record, &typical),
-                is_symptom
-            );
+        let mut typical = fixture::record();
+        for workload in typical.plan.workloads_mut() {
+            if workload.name == RANDOM_READS {
+                change_plan(workload);
+            }
+        }
+        let difference = Reason {
+            code: code.to_owned(),
+            why: String::new(),
+        };
+        random_reads().is_symptom(&difference, &record, &typical)
+    }
+
+    /// The disk caused a difference only where both plans asked for the same.
+    #[test]
+    fn difference_is_a_symptom_if_the_plans_agree() {
+        for code in ["span-differs", "depth-differs", "engine-differs"] {
+            assert!(is_symptom(code, |_| {}), "{code}");
+        }
+        assert!(!is_symptom("span-differs", |workload| {
+            workload.span.length_bytes = Some(1 << 20);
+        }));
+        assert!(!is_symptom("depth-differs", |workload| workload.depth = 16));
+        assert!(!is_symptom("engine-differs", |workload| {
+            workload.engine = EngineChoice::Fixed(EngineKind::Sync);
+        }));
+        // Each condition is that of its own code.
+        assert!(is_symptom("span-differs", |workload| workload.depth = 16));
+        // What a plan requests and a run always has is no symptom, and neither is a fault.
+        for code in ["mix-differs", "cache-differs", "unwritten-blocks"] {
+            assert!(!is_symptom(code, |_| {}), "{code}");
+        }
+    }
+
+    /// Another size of the scratch file is another request, whatever the workloads say.
+    #[test]
+    fn difference_on_another_scratch_file_is_no_symptom() {
+        let record = fixture::record();
+        let mut typical = fixture::record();
+        typical.plan.scratch = None;
+        let difference = Reason {
+            code: "span-differs".to_owned(),
+            why: String::new(),
+        };
+        assert!(!random_reads().is_symptom(&difference, &record, &typical));
+    }
+
+    /// Its logarithm must exist.
+    #[test]
+    fn figure_of_nothing_represents_no_run() {
+        let identity = || FigureIdentity {
+            part: random_reads(),
+            target: 0,
+            metric: "random-read-d32.iops".to_owned(),
+            subject: RANDOM_READS.to_owned(),
+            figure: Figure::Iops,
+        };
+        for (value, is_figure) in [
+            (1e-9, true),
+            (0.0, false),
+            (-1.0, false),
+            (f64::INFINITY, false),
+            (f64::NAN, false),
+        ] {
+            let estimate = Estimate::new(1, value, None, "1/s");
+            let figure = representative_figure(identity(), &estimate, None);
+            assert_eq!(figure.is_some(), is_figure, "{value}");
         }
     }
 

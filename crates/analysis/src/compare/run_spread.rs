@@ -46,7 +46,7 @@ impl Repetitions<'_> {
     }
 
     /// The sum of squares about its mean.
-    fn squares(self) -> f64 {
+    fn sum_of_squares(self) -> f64 {
         if self.logs.is_empty() {
             return 0.0;
         }
@@ -88,7 +88,7 @@ fn spread_of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
     if freedom == 0 {
         return None;
     }
-    let squares: f64 = groups.iter().map(|group| group.squares()).sum();
+    let squares: f64 = groups.iter().map(|group| group.sum_of_squares()).sum();
     let squares_within: f64 = groups
         .iter()
         .map(|group| group.freedom() as f64 * group.variance_within)
@@ -109,7 +109,10 @@ fn variances_differ(a: Repetitions<'_>, b: Repetitions<'_>) -> bool {
         return false;
     }
     let (freedom_a, freedom_b) = (a.freedom() as f64, b.freedom() as f64);
-    let (variance_a, variance_b) = (a.squares() / freedom_a, b.squares() / freedom_b);
+    let (variance_a, variance_b) = (
+        a.sum_of_squares() / freedom_a,
+        b.sum_of_squares() / freedom_b,
+    );
     if variance_a == 0.0 || variance_b == 0.0 {
         return variance_a != variance_b;
     }

@@ -44,8 +44,8 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
             run: one,
             index,
         };
-        if let Some(repetition) = MeasuredWorkload::find(UNNAMED, other, key)
-            && !is_same_measuring(measured, repetition)
+        if let Some(other_part) = MeasuredWorkload::find(UNNAMED, other, key)
+            && !is_same_measuring(measured, other_part)
         {
             return false;
         }
@@ -56,20 +56,20 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
 /// Returns `true` if the search of this name had the same promise, and the same load but for its
 /// rate.
 fn is_same_search(one: &Run<'_>, other: &Run<'_>, subject: &str) -> bool {
-    let first = SearchedRate::find(UNNAMED, one, subject);
-    let repetition = SearchedRate::find(UNNAMED, other, subject);
-    match (first, repetition) {
-        (Some(first), Some(repetition)) => is_same_measuring(first, repetition),
+    let part = SearchedRate::find(UNNAMED, one, subject);
+    let other_part = SearchedRate::find(UNNAMED, other, subject);
+    match (part, other_part) {
+        (Some(part), Some(other_part)) => is_same_measuring(part, other_part),
         (None, _) | (_, None) => true,
     }
 }
 
 /// Returns `true` if this part of a survey was the same.
-fn is_same_survey(one: &Run<'_>, other: &Run<'_>, part: SurveyPart) -> bool {
-    let first = Surveyed::find(UNNAMED, one, part);
-    let repetition = Surveyed::find(UNNAMED, other, part);
-    match (first, repetition) {
-        (Some(first), Some(repetition)) => is_same_measuring(first, repetition),
+fn is_same_survey(one: &Run<'_>, other: &Run<'_>, survey_part: SurveyPart) -> bool {
+    let part = Surveyed::find(UNNAMED, one, survey_part);
+    let other_part = Surveyed::find(UNNAMED, other, survey_part);
+    match (part, other_part) {
+        (Some(part), Some(other_part)) => is_same_measuring(part, other_part),
         (None, _) | (_, None) => true,
     }
 }
@@ -79,9 +79,9 @@ fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
     for row in one.record.files().iter().flat_map(|files| &files.steps) {
         let step = row.data.step;
         if step.name() == name
-            && let Some(first) = StepOfRun::find(UNNAMED, one, step)
-            && let Some(repetition) = StepOfRun::find(UNNAMED, other, step)
-            && !is_same_measuring(first, repetition)
+            && let Some(part) = StepOfRun::find(UNNAMED, one, step)
+            && let Some(other_part) = StepOfRun::find(UNNAMED, other, step)
+            && !is_same_measuring(part, other_part)
         {
             return false;
         }
@@ -93,6 +93,7 @@ fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::{self, surveyed};
     use diskproof_model::figure::named;
     use diskproof_model::files::{FileOperation, FilesPlan};
 
@@ -117,5 +118,62 @@ mod tests {
             &creates
         ));
         assert!(!has_same_conditions(&one, &record_of(larger), &creates));
+    }
+
+    fn is_same(one: &Record, other: &Record, metric: &str) -> bool {
+        has_same_conditions(one, other, &named(metric).unwrap())
+    }
+
+    /// A burst reads one place of any span.
+    #[test]
+    fn survey_of_another_span_differs_but_for_its_burst() {
+        let whole = surveyed::record();
+        let mut half = surveyed::record();
+        half.surface_mut().unwrap().data.span_bytes /= 2;
+        for (metric, expected) in [
+            ("curve.average", false),
+            ("access.p50", false),
+            ("burst.throughput", true),
+        ] {
+            assert!(is_same(&whole, &whole, metric), "{metric}");
+            assert_eq!(is_same(&whole, &half, metric), expected, "{metric}");
+        }
+    }
+
+    #[test]
+    fn part_that_one_run_lacks_has_no_other_conditions() {
+        let surveyed = surveyed::record();
+        assert!(is_same(&fixture::record(), &surveyed, "curve.average"));
+        assert!(is_same(
+            &surveyed,
+            &fixture::record(),
+            "random-read-d32.iops"
+        ));
+    }
+
+    #[test]
+    fn workload_has_to_be_the_same_on_each_target() {
+        let on_two_targets = |block_bytes: u32| {
+            fixture::changed(|run| {
+                let mut second = run.facts.targets[0].clone();
+                second.path.push_str("/other");
+                run.facts.targets.push(second);
+                let mut measurement = run.measurements[3].clone();
+                measurement.target = 1;
+                measurement.workload.block_bytes = block_bytes;
+                run.measurements.push(measurement);
+            })
+        };
+        let metric = "random-read-d32.iops";
+        assert!(is_same(
+            &on_two_targets(8192),
+            &on_two_targets(8192),
+            metric
+        ));
+        assert!(!is_same(
+            &on_two_targets(8192),
+            &on_two_targets(4096),
+            metric
+        ));
     }
 }

@@ -6,8 +6,10 @@
 //! follows from the ratio of the two curves at neighbouring positions (von Neumann 1941), in which
 //! the shapes cancel.
 
+use super::differing::Differing;
 use super::earlier::EarlierRuns;
-use super::pair::{Pair, PairEstimates, PartOnSides, PendingMetric};
+use super::pair::{Pair, PairEstimates, PartOnSides};
+use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::ratio::Within;
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
@@ -178,12 +180,14 @@ fn survey_metric(
         .map_or("", |surveyed| surveyed.part.subject());
     let mut pending = PendingMetric::new(
         format!("{subject}.{metric}"),
-        subject,
-        figure,
-        estimates,
-        ratio,
-        wall_ns,
-        &pair.reasons,
+        ComparedFigure {
+            subject,
+            figure,
+            estimates,
+            ratio,
+            wall_ns,
+            reasons: &pair.reasons,
+        },
     );
     pending.metric.target = pair
         .a
@@ -335,29 +339,29 @@ impl Compared for Surveyed<'_> {
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
         let mut pair = reasons.between(self, other);
         pair.add_if_both_differ(
-            "target-kind-differs",
+            Differing::TargetKind,
             |part| Some(part.target()?.kind),
             kind_text,
         );
         pair.add_if_different(
-            "operation-differs",
+            Differing::Operation,
             |part| part.surface.data.survey.operation,
             |op| format!("{}s", op.as_str()),
         );
         pair.add_if_different(
-            "cache-differs",
+            Differing::Cache,
             |part| part.surface.data.cache.used,
             cache_text,
         );
         pair.add_if_different(
-            "engine-differs",
+            Differing::Engine,
             |part| part.surface.data.engine,
             engine_text,
         );
         let (span, other_span) = (surface_span(self.surface), surface_span(other.surface));
         let are_whole = self.is_whole() && other.is_whole();
         if self.part != SurveyPart::Burst && !span.is_like(other_span) && !are_whole {
-            pair.add("span-differs", &span_text(span), &span_text(other_span));
+            pair.add(Differing::Span, &span_text(span), &span_text(other_span));
         }
         add_part_differences(&mut pair, self.part);
     }
@@ -401,13 +405,13 @@ impl Compared for Surveyed<'_> {
 fn add_part_differences(pair: &mut Between<'_, Surveyed<'_>>, part: SurveyPart) {
     match part {
         SurveyPart::Curve => {
-            pair.add_if_both_differ("coverage-differs", curve_coverage, coverage_text);
+            pair.add_if_both_differ(Differing::Coverage, curve_coverage, coverage_text);
         }
-        SurveyPart::Burst => pair.add_if_different("block-size-differs", burst_bytes, |bytes| {
+        SurveyPart::Burst => pair.add_if_different(Differing::BlockSize, burst_bytes, |bytes| {
             format!("the same {} repeatedly", format_bytes(bytes))
         }),
         SurveyPart::Access => {
-            pair.add_if_both_differ("block-size-differs", access_block_bytes, |bytes| {
+            pair.add_if_both_differ(Differing::BlockSize, access_block_bytes, |bytes| {
                 format_bytes(u64::from(bytes))
             });
         }

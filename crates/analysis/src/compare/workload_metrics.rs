@@ -4,7 +4,8 @@
 use super::blocks::Blocks;
 use super::comparable::MeasuredWorkload;
 use super::latencies::{LatencyFigure, latency_estimate, merged_latencies};
-use super::pair::{Pair, PendingMetric};
+use super::pair::Pair;
+use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::rates::{RateUnit, rate_estimate};
 use super::ratio::RatioEstimate;
 use super::side_estimate::SideEstimate;
@@ -94,12 +95,14 @@ fn figure_metric(
     let walls = pair.parts().map(|measured| measured.row().data.wall_ns);
     Some(PendingMetric::new(
         format!("{name_prefix}{}", figure.as_str()),
-        subject,
-        figure,
-        estimates,
-        ratio,
-        walls.max().unwrap_or(0),
-        &pair.reasons,
+        ComparedFigure {
+            subject,
+            figure,
+            estimates,
+            ratio,
+            wall_ns: walls.max().unwrap_or(0),
+            reasons: &pair.reasons,
+        },
     ))
 }
 

@@ -139,7 +139,7 @@ pub(super) fn shape_text(shape: &LoadShape) -> String {
 }
 
 /// The offered load in operations per second; `None`: the next one starts when one ends.
-pub(super) fn load_text(rate: Option<f64>) -> String {
+pub(super) fn offered_rate_text(rate: Option<f64>) -> String {
     match rate {
         Some(rate) => format!("{}/s offered", format_rate(rate)),
         None => "as fast as it goes".to_owned(),
@@ -181,6 +181,7 @@ pub(super) fn percent_text(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::plan::SyncCall;
 
     #[test]
     fn first_zone_says_what_the_numbers_are() {
@@ -219,5 +220,79 @@ mod tests {
         assert_eq!(span_text(span), "span of 8 GiB");
         span.start_bytes = 1 << 30;
         assert_eq!(span_text(span), "span of 8 GiB from 1 GiB");
+    }
+
+    /// Each value of a condition has words of its own, so that a reason shows what differs.
+    #[track_caller]
+    fn assert_all_differ(texts: &[String]) {
+        for (index, text) in texts.iter().enumerate() {
+            assert!(!text.is_empty());
+            assert!(!texts[..index].contains(text), "{text} stands twice");
+        }
+    }
+
+    #[test]
+    fn each_order_of_offsets_has_words_of_its_own() {
+        let mut orders = vec![
+            Access::Sequential,
+            Access::Backward,
+            Access::Stride { stride_bytes: 8192 },
+            Access::Zoned { zones: Vec::new() },
+        ];
+        for distribution in [
+            Distribution::Uniform,
+            Distribution::Zipf { theta: 1.1 },
+            Distribution::Pareto { share: 0.2 },
+            Distribution::Normal {
+                spread_percent: 10.0,
+            },
+            Distribution::HotCold {
+                access_percent: 90.0,
+                size_percent: 10.0,
+            },
+        ] {
+            orders.push(Access::Random { distribution });
+        }
+        let texts: Vec<String> = orders.iter().map(access_text).collect();
+        assert_all_differ(&texts);
+    }
+
+    #[test]
+    fn each_sync_has_words_of_its_own() {
+        let call = SyncCall::Fdatasync;
+        let every = |writes: u32| SyncPolicy::Every { writes, call };
+        let policies = [
+            SyncPolicy::None,
+            SyncPolicy::AtEnd,
+            every(1),
+            every(8),
+            SyncPolicy::Every {
+                writes: 1,
+                call: SyncCall::Fsync,
+            },
+            SyncPolicy::Shared { call },
+            SyncPolicy::OtherDescriptor { call },
+        ];
+        assert_all_differ(&policies.map(sync_text));
+        assert_eq!(sync_text(every(0)), sync_text(every(1)));
+    }
+
+    #[test]
+    fn operations_begin_with_the_share_of_reads() {
+        assert_eq!(streams_text(&Streams::with_reads(700)), "70 % reads");
+        assert_eq!(streams_text(&Streams::with_reads(0)), "0 % reads");
+        assert_eq!(streams_text(&Streams::with_reads(995)), "99.5 % reads");
+    }
+
+    #[test]
+    fn absent_condition_has_words_too() {
+        assert_all_differ(&[
+            offered_rate_text(None),
+            offered_rate_text(Some(100.0)),
+            transaction_text(None),
+            concurrent_text(&[]),
+            concurrent_text(&["scan".to_owned()]),
+            shape_text(&LoadShape::default()),
+        ]);
     }
 }

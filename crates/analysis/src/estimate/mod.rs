@@ -20,7 +20,9 @@ mod stop;
 pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, mean_latency, mean_rate, widening};
-pub(crate) use fall::{evenness, is_of_limiter, scatter, step_down};
+pub(crate) use fall::{
+    EVEN_SCATTER_MAX, LIMITER_FALL_MIN, evenness, is_of_limiter, scatter, step_down,
+};
 pub(crate) use family::adjusted_for_family;
 pub(crate) use settle::falls_by_chance;
 pub(crate) use stats::{largest_by, mean, smallest_by, variance};

@@ -12,9 +12,9 @@ use super::student;
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
-/// The tail after the warm-up has at least this many batches: the variance of fewer is too often
-/// small by chance (Hoad, Robinson & Davies 2010).
-const TAIL_BATCHES_MIN: usize = 5;
+/// The tail after the warm-up, and each side of a step, has at least this many batches: the
+/// variance of fewer is too often small by chance (Hoad, Robinson & Davies 2010).
+const SIDE_BATCHES_MIN: usize = 5;
 /// A drift or a step is at least this share of the mean. A smaller difference does not count,
 /// however significant it is.
 const DRIFT_MIN: f64 = 0.01;
@@ -34,12 +34,19 @@ const LEVEL_BATCHES: usize = 20;
 const STEP_ERRORS: f64 = 4.0;
 /// A warm-up is at most one of this many parts of a run. Chosen: a longer one would leave too
 /// little to show that the rate settled.
-const WARMUP_PARTS_MIN: usize = 3;
+const WARMUP_DIVISOR: usize = 3;
 /// A head that is too long for a warm-up has the pace of the tail if it differs by at most this
 /// share. Chosen, not measured.
 const SAME_PACE_MAX: f64 = 0.05;
 /// The cut moves in steps of one of this many parts of a run while the tail starts off its level.
-const CUT_STEPS: usize = 20;
+const CUT_STEP_DIVISOR: usize = 20;
+/// With fewer slices a trend may be chance (docs/compare.md, "Slices").
+const SETTLING_SLICES_MIN: usize = 5;
+/// The moment of a fall is known to a batch of 50 ms and the next batch.
+const FALL_EDGE_NS: u64 = 100_000_000;
+/// The quantile of the two-sided tests whether halves, or slices, differ: each errs in one of a
+/// hundred steady runs.
+const DIFFERENCE_PROBABILITY: f64 = 0.995;
 
 /// The warm-up at the beginning of some values: counts of cells, or rates of slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +100,7 @@ fn moved_cut(values: &[f64], first_cut: usize) -> usize {
     let half = batches / 2;
     let mut cut = first_cut;
     while cut < half && starts_off_level(&values[cut * WARMUP_BATCH_CELLS..]) {
-        cut = half.min(cut + batches.div_ceil(CUT_STEPS));
+        cut = half.min(cut + batches.div_ceil(CUT_STEP_DIVISOR));
     }
     cut
 }
@@ -119,7 +126,7 @@ fn judge_cut(values: &[f64], cut: usize) -> WarmUp {
     if is_mostly_empty && difference * head.len() as f64 <= SPARSE_CELLS * largest(values) {
         return WarmUp::NONE;
     }
-    if cut <= batches / WARMUP_PARTS_MIN {
+    if cut <= batches / WARMUP_DIVISOR {
         // The end of a ramp hides in the noise: half as much again is dropped.
         let safe_cut = (cut + cut / 2).min(batches / 2);
         return WarmUp::Settled {
@@ -151,7 +158,7 @@ fn mser(batches: &[f64]) -> Vec<f64> {
         let tail = (count - cut) as f64;
         statistics[cut] = (squares - sum * sum / tail).max(0.0) / (tail * tail);
     }
-    statistics.truncate(count - TAIL_BATCHES_MIN + 1);
+    statistics.truncate(count - SIDE_BATCHES_MIN + 1);
     statistics
 }
 
@@ -170,14 +177,14 @@ fn smallest_index(values: &[f64]) -> usize {
 /// Returns `true` if the means of the first and the second half of a run differ by more than
 /// [`DRIFT_MIN`], and significantly at 1 % (Welch's t on five batches each).
 fn halves_differ(values: &[f64]) -> bool {
-    let size = values.len() / BATCHES_MIN;
-    let whole = &values[values.len() % BATCHES_MIN..];
-    let batches: Vec<f64> = whole.chunks_exact(size).map(mean).collect();
+    let batch_cells = values.len() / BATCHES_MIN;
+    let full_batches = &values[values.len() % BATCHES_MIN..];
+    let batches: Vec<f64> = full_batches.chunks_exact(batch_cells).map(mean).collect();
     let (first, second) = batches.split_at(BATCHES_MIN / 2);
     let difference = (mean(first) - mean(second)).abs();
     let error = ((variance(first) + variance(second)) / first.len() as f64).sqrt();
     difference > DRIFT_MIN * mean(&batches)
-        && difference > student::quantile(0.995, (BATCHES_MIN - 2) as f64) * error
+        && difference > student::quantile(DIFFERENCE_PROBABILITY, (BATCHES_MIN - 2) as f64) * error
 }
 
 /// Returns `true` if the largest step lies in the second half and is real: larger than
@@ -199,7 +206,7 @@ fn has_late_step(batches: &[f64]) -> bool {
         && difference > STEP_ERRORS * error
 }
 
-/// The cut at which one step explains most of the variance, with at least [`TAIL_BATCHES_MIN`]
+/// The cut at which one step explains most of the variance, with at least [`SIDE_BATCHES_MIN`]
 /// batches on either side.
 fn largest_step_cut(batches: &[f64]) -> usize {
     let count = batches.len() as f64;
@@ -213,20 +220,20 @@ fn largest_step_cut(batches: &[f64]) -> usize {
         let before = (index + 1) as f64;
         unexplained.push(-(sum * sum) / (before * (count - before)));
     }
-    let first_cut = TAIL_BATCHES_MIN;
-    let last_cut = batches.len() - TAIL_BATCHES_MIN;
+    let first_cut = SIDE_BATCHES_MIN;
+    let last_cut = batches.len() - SIDE_BATCHES_MIN;
     first_cut + smallest_index(&unexplained[first_cut - 1..last_cut])
 }
 
 /// Returns `true` if the first fifth of a run differs from its last half by more than
 /// [`LEVEL_MIN`], and significantly at 5 % by the variance of the latter (Geweke 1992).
 pub(super) fn starts_off_level(values: &[f64]) -> bool {
-    let size = values.len() / LEVEL_BATCHES;
-    if size == 0 {
+    let batch_cells = values.len() / LEVEL_BATCHES;
+    if batch_cells == 0 {
         return false;
     }
-    let whole = &values[values.len() % LEVEL_BATCHES..];
-    let batches: Vec<f64> = whole.chunks_exact(size).map(mean).collect();
+    let full_batches = &values[values.len() % LEVEL_BATCHES..];
+    let batches: Vec<f64> = full_batches.chunks_exact(batch_cells).map(mean).collect();
     let (first, last) = (&batches[..batches.len() / 5], &batches[batches.len() / 2..]);
     let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
     let difference = (mean(first) - mean(last)).abs();
@@ -234,20 +241,13 @@ pub(super) fn starts_off_level(values: &[f64]) -> bool {
         && difference > student::multiple_95((last.len() - 1) as f64) * error
 }
 
-/// With fewer slices a trend may be chance (docs/compare.md, "Slices").
-const SETTLING_SLICES_MIN: usize = 5;
-/// The moment of a fall is known to a batch of 50 ms and the next batch.
-const FALL_EDGE_NS: u64 = 100_000_000;
-/// The quantile of both slice tests: each errs in one of a hundred steady runs.
-const SLICE_PROBABILITY: f64 = 0.995;
-
 /// Finds the warm-up in the rates of slices: the slices before the first one that is like those
 /// after it, unless these still drift.
 pub(super) fn settle_slices(rates: &[f64]) -> WarmUp {
     if rates.len() < SETTLING_SLICES_MIN {
         return WarmUp::Unknown;
     }
-    for dropped in 0..=rates.len() / WARMUP_PARTS_MIN {
+    for dropped in 0..=rates.len() / WARMUP_DIVISOR {
         let kept = &rates[dropped..];
         if first_slice_is_off(kept) {
             continue;
@@ -285,7 +285,7 @@ fn first_slice_is_off(rates: &[f64]) -> bool {
     };
     let count = others.len() as f64;
     let error = (variance(others) * (1.0 + 1.0 / count)).sqrt();
-    let by_chance = student::quantile(SLICE_PROBABILITY, count - 1.0) * error;
+    let by_chance = student::quantile(DIFFERENCE_PROBABILITY, count - 1.0) * error;
     levels_differ(*first, mean(others), by_chance)
 }
 
@@ -295,7 +295,7 @@ fn slice_halves_differ(rates: &[f64]) -> bool {
     let (first, second) = (&rates[..size], &rates[rates.len() - size..]);
     let error = ((variance(first) + variance(second)) / size as f64).sqrt();
     let freedom = (2 * size - 2) as f64;
-    let by_chance = student::quantile(SLICE_PROBABILITY, freedom) * error;
+    let by_chance = student::quantile(DIFFERENCE_PROBABILITY, freedom) * error;
     levels_differ(mean(first), mean(second), by_chance)
 }
 
@@ -467,5 +467,68 @@ mod settle_slices_tests {
             })
             .count();
         assert!(unsettled <= 35, "{unsettled} of 1000");
+    }
+
+    /// So many cells with one count, then so many with another.
+    fn two_levels(head: (usize, f64), tail: (usize, f64)) -> Vec<f64> {
+        let mut values = vec![head.1; head.0];
+        values.extend(vec![tail.1; tail.0]);
+        values
+    }
+
+    /// Forty batches: a warm-up has at most a third of them, 13, and half as much again is dropped.
+    #[test]
+    fn head_of_another_level_is_warm_up_up_to_a_third_of_the_run() {
+        let values = two_levels((65, 30.0), (135, 100.0));
+        assert_eq!(judge_cut(&values, 13), WarmUp::Settled { dropped: 95 });
+        let values = two_levels((70, 30.0), (130, 100.0));
+        assert_eq!(judge_cut(&values, 14), WarmUp::Unsettled);
+    }
+
+    /// A head that is too long for a warm-up has the pace of the tail within 5 %.
+    #[test]
+    fn long_head_within_five_percent_of_the_tail_is_no_other_pace() {
+        for (level, expected) in [
+            (104.9, WarmUp::NONE),
+            (95.1, WarmUp::NONE),
+            (105.1, WarmUp::Unsettled),
+            (94.9, WarmUp::Unsettled),
+        ] {
+            let values = two_levels((100, level), (100, 100.0));
+            assert_eq!(judge_cut(&values, 20), expected, "{level}");
+        }
+    }
+
+    /// One operation more or less in a thousand is another level only by chance.
+    #[test]
+    fn head_within_a_thousandth_of_the_tail_is_level() {
+        for (level, expected) in [
+            (1000.9, WarmUp::NONE),
+            (1001.1, WarmUp::Settled { dropped: 75 }),
+        ] {
+            let values = two_levels((50, level), (150, 1000.0));
+            assert_eq!(judge_cut(&values, 10), expected, "{level}");
+        }
+    }
+
+    /// Fifteen full cells of 150 are five of 50: one more in the head is chance, three more are
+    /// not.
+    #[test]
+    fn few_full_cells_more_are_chance_where_most_are_empty() {
+        for (full_cells, expected) in [
+            (4, WarmUp::NONE),
+            (6, WarmUp::NONE),
+            (8, WarmUp::Settled { dropped: 75 }),
+        ] {
+            let mut values = two_levels((full_cells, 1.0), (50 - full_cells, 0.0));
+            values.extend(two_levels((15, 1.0), (135, 0.0)));
+            assert_eq!(judge_cut(&values, 10), expected, "{full_cells}");
+        }
+    }
+
+    #[test]
+    fn disk_that_stops_has_not_warmed_up() {
+        let values = two_levels((50, 100.0), (150, 0.0));
+        assert_eq!(judge_cut(&values, 10), WarmUp::Unsettled);
     }
 }

@@ -4,7 +4,7 @@
 //! Thresholds without a source of their own were chosen, and are checked by `bucket/tests.rs`.
 
 use super::plateau::Plateau;
-use super::stretch::{LARGE_BYTES, Stretch, Unit};
+use super::stretch::{LARGE_BLOCK_BYTES, Stretch, Unit};
 
 /// A bucket may be overdrawn by what it refills in this time, because the end of its credit is
 /// known to a cell only. If the time is too short, a true limiter is rejected. If it is too long, a
@@ -64,7 +64,7 @@ pub(super) fn uncertain_amount(members: &[&Plateau<'_>], base: f64, unit: Unit) 
             .iter()
             .map(|member| member.stretch.block_bytes)
             .fold(0.0, f64::max)
-            .min(LARGE_BYTES),
+            .min(f64::from(LARGE_BLOCK_BYTES)),
     };
     (base * OVERDRAWN_NS / 1e9).max(OVERDRAWN_REQUESTS * each)
 }

@@ -1,8 +1,9 @@
 //! Finds the longest time for which a target kept its highest rate without a pause.
 
 use super::plateau::RATE_NS_MIN;
-use super::stretch::{Role, Stretch, Unit};
-use super::{rate_of, slice_rate};
+#[cfg(test)]
+use super::stretch::{Role, Stretch};
+use super::stretch::{Unit, rate_of, slice_rate};
 use diskproof_model::row::Row;
 
 /// A rate counts as kept while every stretch reaches at least this share of it. Chosen: a medium's
@@ -40,8 +41,8 @@ impl KeptRate {
     }
 }
 
-/// The highest rate of a stretch, and the longest time without a pause for which about that rate
-/// was kept. Only such a time excludes a credit, because slower times refill it.
+/// Like [`held_rate_of_rows`], of stretches that a simulated disk moved.
+#[cfg(test)]
 pub(crate) fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
     let mut times = Vec::new();
     for stretch in stretches {
@@ -55,7 +56,9 @@ pub(crate) fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
     longest_kept(times)
 }
 
-/// Like [`held_rate`], of some rows of a record. One slice is one stretch.
+/// The highest rate of a slice of these rows, and the longest time without a pause for which about
+/// that rate was kept. Only such a time excludes a credit, because slower times refill it. A row
+/// without slices is one.
 pub(crate) fn held_rate_of_rows(rows: &[&Row], unit: Unit) -> Option<HeldRate> {
     let mut times = Vec::new();
     for row in rows {

@@ -4,21 +4,17 @@
 //! simulated volumes with a credit and on healthy disks.
 
 use super::stretch::{Role, Stretch, Unit, per_second};
-use crate::estimate::{is_of_limiter, scatter, step_down};
+use crate::estimate::{EVEN_SCATTER_MAX, LIMITER_FALL_MIN, is_of_limiter, scatter, step_down};
 
 /// Plateaus of one limiter differ by less than this share, or by two requests.
 pub(super) const LEVEL_DIFFERENCE_MAX: f64 = 0.01;
-/// A plateau is even up to this standard deviation over its mean: a medium scatters more.
-const EVEN_SCATTER_MAX: f64 = 0.004;
 /// With fewer requests even cells may be chance.
 const REQUESTS_MIN: f64 = 40.0;
 /// If cells are too few for a deviation, their running count may lie in a range of so many requests
 /// around a straight line.
 const LINE_REQUESTS: f64 = 2.0;
-/// A fall: the rate before it is at least this multiple of the plateau after it.
-const FALL_MIN: f64 = 1.1;
-/// The same where the earlier rate had fewer requests in flight: a disk may answer a deeper queue a
-/// little slower.
+/// The least fall to a plateau ([`LIMITER_FALL_MIN`]) where the earlier rate had fewer requests in
+/// flight: a disk may answer a deeper queue a little slower.
 pub(super) const SHALLOWER_FALL_MIN: f64 = 1.3;
 /// Two stretches of one rate may differ by this many standard errors of their counts.
 const CHANCE_ERRORS: f64 = 3.0;
@@ -69,11 +65,11 @@ pub(super) fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
     }
     // The last cell may not be full.
     let full_cells = stretch.requests.len().checked_sub(1)?;
-    let counts = stretch.counts(unit);
+    let counts = stretch.evenness_counts(unit);
     let requests = &counts[..full_cells];
     let cells_min = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
     // The step comes first: a short burst hardly makes the whole uneven.
-    let step = step_down(requests, cells_min.max(2), FALL_MIN)
+    let step = step_down(requests, cells_min.max(2), LIMITER_FALL_MIN)
         .filter(|step| is_even(&requests[step.tail..], stretch.cell_ns));
     let (from, before) = match step {
         Some(step) => {
@@ -130,7 +126,7 @@ pub(super) fn has_fallen(
     unit: Unit,
 ) -> bool {
     if let Some(before) = plateau.before
-        && before >= FALL_MIN * base
+        && before >= LIMITER_FALL_MIN * base
     {
         return true;
     }
@@ -147,7 +143,7 @@ pub(super) fn has_fallen(
         let fall_min = if earlier.depth < stretch.depth {
             SHALLOWER_FALL_MIN
         } else {
-            FALL_MIN
+            LIMITER_FALL_MIN
         };
         // Few requests differ by chance.
         let requests: f64 = earlier.requests.iter().sum();
@@ -189,7 +185,7 @@ pub(super) fn highest_rate(stretches: &[Stretch], base: f64, unit: Unit) -> Opti
             None => stretch.rate(unit),
         });
     }
-    if highest >= FALL_MIN * base {
+    if highest >= LIMITER_FALL_MIN * base {
         Some(highest)
     } else {
         None

@@ -150,3 +150,92 @@ fn stretches(row: &Row, unit: Unit) -> Vec<Stretch> {
     }
     stretches
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::window::{SliceOp, TimeSlice};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A limiter of 1000 requests per second, whose credit ended after ten seconds.
+    const FALL: Fall = Fall {
+        target: 0,
+        moment_ns: 10e9,
+        base: 1000.0,
+        unit: Unit::Requests,
+    };
+
+    /// Reads at so many per second from a second of the run on.
+    fn slice(start_s: u64, wall_s: u64, iops: f64) -> TimeSlice {
+        let op = SliceOp {
+            iops,
+            ..SliceOp::default()
+        };
+        TimeSlice {
+            start_ns: start_s * SECOND,
+            wall_ns: wall_s * SECOND,
+            ops: [(OpKind::Read, op)].into_iter().collect(),
+            slot: None,
+        }
+    }
+
+    fn evidence(slices: &[TimeSlice]) -> AfterFall {
+        let mut record = fixture::record();
+        let row = fixture::measured(&mut record, "random-read-d32");
+        row.data.slices = slices.to_vec();
+        FALL.after(row)
+    }
+
+    /// Up to 1.1 times the limiter's rate, and from 0.8 times on, a rate is that of the limiter.
+    #[test]
+    fn workload_is_limited_if_it_was_faster_before_and_at_the_rate_after() {
+        for (before, after, expected) in [
+            (1101.0, 1100.0, AfterFall::Limited),
+            (1101.0, 800.0, AfterFall::Limited),
+            (1100.0, 1000.0, AfterFall::Unknown),
+            (1101.0, 799.0, AfterFall::Unknown),
+        ] {
+            let found = evidence(&[slice(9, 1, before), slice(10, 1, after)]);
+            assert_eq!(found, expected, "{before} {after}");
+        }
+    }
+
+    /// A slice ends at the fall, or begins at it; one that the fall divides shows nothing.
+    #[test]
+    fn slice_around_the_fall_shows_nothing() {
+        let before = slice(8, 1, 3000.0);
+        let across = slice(9, 2, 1000.0);
+        assert_eq!(
+            evidence(&[before.clone(), across]),
+            AfterFall::Unknown,
+            "nothing after it"
+        );
+        let across = slice(9, 2, 3000.0);
+        assert_eq!(
+            evidence(&[across, slice(11, 1, 1000.0)]),
+            AfterFall::Unknown,
+            "nothing before it"
+        );
+        assert_eq!(
+            evidence(&[before, slice(10, 1, 1000.0)]),
+            AfterFall::Limited
+        );
+    }
+
+    /// The limiter refills 1000 for each second since the fall. What is used beyond 1.1 times that
+    /// did not come from it.
+    #[test]
+    fn workload_is_free_only_if_it_moved_more_than_was_refilled() {
+        for (start_s, rate, expected) in [
+            (10, 1101.0, AfterFall::Free),
+            // In the second after a pause of one second 2200 may pass.
+            (11, 2200.0, AfterFall::Unknown),
+            (11, 2201.0, AfterFall::Free),
+        ] {
+            let found = evidence(&[slice(start_s, 1, rate)]);
+            assert_eq!(found, expected, "{start_s} {rate}");
+        }
+    }
+}

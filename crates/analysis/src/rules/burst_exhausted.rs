@@ -1,5 +1,6 @@
 //! `burst-exhausted`: a volume was faster at first than it stays, because its burst credit was used
-//! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`.
+//! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`. See the
+//! list of findings in the head of `bursts.rs`.
 
 use super::after_fall::{AfterFall, Fall};
 use super::bursts::*;
@@ -107,6 +108,18 @@ pub(crate) fn ended_units(record: &Record, target: usize) -> Vec<Unit> {
         }
     }
     units
+}
+
+/// True if the credit of a target is known: the whole run shows it, or the fall of a workload.
+pub(super) fn is_credit_known(record: &Record, target: usize) -> bool {
+    let is_shown_by_run = record
+        .burst_credits
+        .iter()
+        .any(|credit| credit.target == target);
+    is_shown_by_run
+        || credits_of_falls(record)
+            .iter()
+            .any(|fallen| fallen.credit.target == target)
 }
 
 /// True if a limiter may be what made a workload slower: the rate after the fall is as even as only

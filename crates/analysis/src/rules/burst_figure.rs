@@ -1,7 +1,7 @@
 //! `burst-figure`: a workload was measured while the burst credit of the disk lasted, and the run
-//! shows that the credit ended.
+//! shows that the credit ended; see the list of findings in the head of `bursts.rs`.
 
-use super::burst_exhausted::credits_of_falls;
+use super::burst_exhausted::{credits_of_falls, is_credit_known};
 use super::bursts::{credit_evidence, is_after_pause, may_accuse_disk};
 use super::rule::*;
 use crate::limiter::words::{allowed_text, limit_text};
@@ -99,9 +99,7 @@ fn by_late_falls(record: &Record) -> Option<Diagnosis> {
 /// The late fall of a target without a known credit; `None` without one, and where nothing was
 /// faster before.
 fn late_burst(record: &Record, target: usize) -> Option<LateBurst<'_>> {
-    let of_falls = ended_by_falls(record);
-    let mut known = record.burst_credits.iter().chain(&of_falls);
-    if known.any(|credit| credit.target == target) {
+    if is_credit_known(record, target) {
         return None;
     }
     let fall = late_fall_of(record, target)?;

@@ -1,7 +1,9 @@
 //! `burst-untested`: a limiter sets the figures, and the run was too short to show whether it has a
-//! burst credit. If it has one, the figures do not last.
+//! burst credit. If it has one, the figures do not last. See the list of findings in the head of
+//! `bursts.rs`.
 
 use super::after_fall::{AfterFall, Fall};
+use super::burst_exhausted::is_credit_known;
 use super::bursts::{SlowedWorkload, have_reads, slowed_on_each_target};
 use super::rate_limited::{is_even, plateau_without_known_credit};
 use super::rule::*;
@@ -90,11 +92,7 @@ fn undecided_fall<'a>(
 
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let plateau = plateau_without_known_credit(record)?;
-    let is_known = record
-        .burst_credits
-        .iter()
-        .any(|credit| credit.target == plateau.target);
-    if is_known {
+    if is_credit_known(record, plateau.target) {
         return None;
     }
     let time_at_rate = held_by_rows(record, plateau.target, plateau.unit)?;

@@ -1,14 +1,33 @@
 //! Shared by the rules on bursts: the workloads that became slower for good, and the burst credits
 //! that are the disk's.
+//!
+//! A rate that a run shows may be that of a limiter, and need not last. Six findings divide the
+//! cases between them; `bursts/division_tests.rs` holds which of them speak.
+//!
+//! * `burst-exhausted`: a fall of reads, or of writes and the reads after them, to an even rate. It
+//!   speaks of the workloads at the lower rate.
+//! * `burst-figure`: the same, of the workloads above that rate; alone where the rate fell in the
+//!   last second of the run, too late to prove a limiter.
+//! * `cache-cliff`: a fall of writes alone.
+//! * `burst-untested`: a fall of writes to an even rate, and nothing read after it, so that both
+//!   causes explain it (beside `cache-cliff`); or an even rate without a fall, unless it was kept
+//!   for as long as a credit may last (beside `rate-limited`).
+//! * `rate-limited`: an even rate, with a fall or without.
+//! * `reads-fell`: a fall of reads to an uneven rate.
+//!
+//! Two ways lead to a credit. `crate::limiter` looks at all that moved on a disk, by the clock of
+//! the run (`Record::burst_credits`); a credit that it finds comes first. Where it finds none, the
+//! falls of single workloads show one (`slowed_workloads` here, `after_fall` for the others). Each
+//! rule asks `by_credit` of `burst_exhausted` before the falls, so that no two of them explain one
+//! fall.
 
 use super::after_fall::Fall;
 use super::disturbed::is_disturbed;
-use super::rate_limited::LARGE_BLOCK_BYTES;
 use super::rule::*;
 use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::words::{amount_text, credit_text};
-use crate::limiter::{Unit, counts_in};
+use crate::limiter::{Unit, evenness_counts_in};
 use crate::mechanics::has_platters;
 use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::zones::LoadAlongZones;
@@ -151,12 +170,12 @@ impl SlowedWorkload<'_> {
     pub(super) fn usual_unit(&self) -> Unit {
         let by_requests = self.is_even_in(Unit::Requests) == Some(true);
         let by_bytes = self.is_even_in(Unit::Bytes) == Some(true);
-        let is_large = self.measured.row.data.workload.block_bytes >= LARGE_BLOCK_BYTES;
         match (by_requests, by_bytes) {
             (true, false) => Unit::Requests,
             (false, true) => Unit::Bytes,
-            _ if is_large => Unit::Bytes,
-            _ => Unit::Requests,
+            (true, true) | (false, false) => {
+                Unit::usual(f64::from(self.measured.row.data.workload.block_bytes))
+            }
         }
     }
 
@@ -180,7 +199,7 @@ impl SlowedWorkload<'_> {
         let cells = series.cells.get(first..end).unwrap_or_default();
         let requests: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
         let bytes: Vec<f64> = cells.iter().map(|cell| cell.bytes as f64).collect();
-        estimate::evenness(&counts_in(unit, &requests, &bytes))
+        estimate::evenness(&evenness_counts_in(unit, &requests, &bytes))
     }
 
     /// The fall as that of a limiter which counts in this unit.
@@ -437,6 +456,9 @@ fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
     }
 }
 
+#[cfg(test)]
+mod division_tests;
+
 /// Records that the tests of several rules use.
 #[cfg(test)]
 pub(super) mod tests {
@@ -529,19 +551,92 @@ pub(super) mod tests {
         assert_eq!(disk_credits(&record).len(), 1);
     }
 
+    /// One failed request in ten explains a lower rate; fewer do not.
     #[test]
     fn disk_that_answers_with_errors_did_not_become_slower() {
-        let row = |errors: u64| {
-            fixture::faulty("random-read-d32", move |measurement| {
+        let may_accuse = |share: f64| {
+            let record = fixture::faulty("random-read-d32", |measurement| {
                 for op in measurement.ops.values_mut() {
+                    let errors = (op.count as f64 * share) as u64;
                     op.errors.insert("EIO".to_owned(), errors);
                 }
-            })
+            });
+            may_accuse_disk(&record, 3)
         };
-        let index = 3;
-        let name = &row(0).measurements[index].data.workload.name;
-        assert_eq!(name, "random-read-d32");
-        assert!(may_accuse_disk(&row(3), index));
-        assert!(!may_accuse_disk(&row(1_000_000), index));
+        assert!(may_accuse(0.0) && may_accuse(0.1));
+        assert!(!may_accuse(0.11));
+    }
+
+    /// Writes of 8 KiB alone, down to 1500/s.
+    fn credit_of_writes() -> BurstCredit {
+        BurstCredit {
+            // Of 8 KiB: 32.8 MB.
+            credit: 4000.0,
+            has_reads: false,
+            ..credit()
+        }
+    }
+
+    #[test]
+    fn credit_may_be_a_cache_if_writes_alone_used_as_much_and_it_did_not_refill() {
+        let record = fixture::record();
+        assert_eq!(
+            record.measurements[credit().at_base[0]].data.workload.name,
+            "random-write-d32"
+        );
+        let may_be = |credit: BurstCredit| may_be_cache(&record, &credit);
+        assert!(may_be(credit_of_writes()));
+        assert!(!may_be(BurstCredit {
+            has_reads: true,
+            ..credit_of_writes()
+        }));
+        assert!(!may_be(BurstCredit {
+            has_refilled: true,
+            ..credit_of_writes()
+        }));
+        // 31.9 MB are less than any cache holds.
+        assert!(!may_be(BurstCredit {
+            credit: 3900.0,
+            ..credit_of_writes()
+        }));
+        // A credit in bytes needs no size of a request.
+        assert!(may_be(BurstCredit {
+            unit: "B/s".to_owned(),
+            credit: 32e6,
+            ..credit_of_writes()
+        }));
+        // Of workloads with different sizes a page of 8 KiB is assumed, not 1 MiB.
+        assert!(!may_be(BurstCredit {
+            credit: 3900.0,
+            at_base: vec![0, 4],
+            ..credit_of_writes()
+        }));
+    }
+
+    /// A cell of 10 ms in which a rate fell from 3000/s to 1000/s: of 30 requests the fall came at
+    /// its end, of 10 at its begin, of 20 in its middle.
+    #[test]
+    fn moment_of_a_fall_lies_where_the_requests_of_its_cell_put_it() {
+        let mut series = TimeSeries::new(10_000_000);
+        series.start_ns = 500_000_000;
+        let fall = LastingFall {
+            at_ns: 503_000_000,
+            before: 3000.0,
+            after: 1000.0,
+        };
+        for (ops, at_ns) in [
+            (10, 500_000_000),
+            (20, 505_000_000),
+            (30, 510_000_000),
+            (99, 510_000_000),
+        ] {
+            series.cells = vec![diskproof_model::series::Cell {
+                ops,
+                ..Default::default()
+            }];
+            assert_eq!(refined(fall, &series).at_ns, at_ns, "{ops}");
+        }
+        series.cells.clear();
+        assert_eq!(refined(fall, &series).at_ns, fall.at_ns);
     }
 }

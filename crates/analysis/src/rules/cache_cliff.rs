@@ -1,5 +1,6 @@
 //! `cache-cliff`: writes were faster at first than they stay, because a write cache (SLC flash, a
-//! controller's memory) was full. It fills by writes alone.
+//! controller's memory) was full. It fills by writes alone. See the list of findings in the head of
+//! `bursts.rs`.
 
 use super::after_fall::AfterFall;
 use super::burst_exhausted::{by_credit, credits_of_falls};

@@ -278,4 +278,40 @@ mod tests {
         let nothing = fixture::faulty("random-read-d32", |measurement| measurement.ops.clear());
         assert_eq!(check(&nothing), None);
     }
+
+    /// A rate of the random reads that is known to this share of it.
+    fn known_to(share: f64) -> Record {
+        let mut record = fixture::record();
+        let row = fixture::measured(&mut record, "random-read-d32");
+        for op in row.figures.ops.values_mut() {
+            op.iops.half_width_95 = Some(share * op.iops.value);
+        }
+        record
+    }
+
+    #[test]
+    fn rate_known_to_a_quarter_is_a_note_and_beyond_it_a_warning() {
+        for (share, severity) in [
+            (0.05, None),
+            (0.1, Some(Severity::Note)),
+            (0.25, Some(Severity::Note)),
+            (0.3, Some(Severity::Warning)),
+        ] {
+            let found = check(&known_to(share)).map(|finding| finding.severity);
+            assert_eq!(found, severity, "{share}");
+        }
+    }
+
+    /// ±10 % of five seconds is ±5 % of twenty: the time grows with the square of the precision.
+    #[test]
+    fn longer_time_is_advised_where_it_helps_within_an_hour() {
+        states(&check(&known_to(0.1)).unwrap().remedy, &["20 s"]);
+        // 5 s × 400 are 33 minutes, 10 s × 400 more than an hour.
+        assert!(check(&known_to(1.0)).unwrap().remedy.contains("--time"));
+        let mut longer = known_to(1.0);
+        fixture::measured(&mut longer, "random-read-d32")
+            .data
+            .wall_ns *= 2;
+        assert!(!check(&longer).unwrap().remedy.contains("--time"));
+    }
 }

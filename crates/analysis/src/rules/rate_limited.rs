@@ -5,8 +5,8 @@
 mod group;
 
 use super::rule::*;
-use crate::estimate::scatter;
-use crate::limiter::{Unit, counts_in};
+use crate::estimate::{EVEN_SCATTER_MAX, scatter};
+use crate::limiter::{Unit, evenness_counts_in};
 use crate::mechanics::{full_from, has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
@@ -29,16 +29,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// The largest scatter from one tenth of a second to the next, as a share of the rate, that counts
-/// as even. A medium scatters more. Chosen, not measured.
-const SCATTER_MAX_EVEN: f64 = 0.004;
-
 /// Reads and writes of one limiter differ by at most this share. Chosen, not measured.
 const DIFFERENCE_SHARE_MAX: f64 = 0.005;
-
-/// From this block size on, bandwidth is what volumes limit: EBS counts a request of up to 256 KiB
-/// on its SSD volumes as one.
-pub(super) const LARGE_BLOCK_BYTES: u32 = 1 << 18;
 
 /// A group's limit is certain, so it goes before what the rates suggest.
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -209,9 +201,9 @@ fn streams_from_platter(record: &Record, row: &Row) -> bool {
     row.data.workload.access == Access::Sequential && has_platters(record, target)
 }
 
-/// True of blocks so large that volumes limit the bandwidth.
-fn has_large_blocks(row: &Row) -> bool {
-    row.data.workload.block_bytes >= LARGE_BLOCK_BYTES
+/// The unit in which volumes usually limit a row, by the size of its blocks.
+fn usual_unit(row: &Row) -> Unit {
+    Unit::usual(f64::from(row.data.workload.block_bytes))
 }
 
 /// Operations and bytes in each full cell of the steady part.
@@ -233,14 +225,10 @@ impl SteadyCells {
     /// sizes a limiter makes only its own unit even, which then decides. `None` where they are not
     /// even.
     fn evenness(&self, row: &Row) -> Option<EvenCells> {
-        let units = if has_large_blocks(row) {
-            [Unit::Bytes, Unit::Requests]
-        } else {
-            [Unit::Requests, Unit::Bytes]
-        };
-        for unit in units {
-            let scatter = scatter(&counts_in(unit, &self.ops, &self.bytes))?;
-            if scatter <= SCATTER_MAX_EVEN {
+        let usual = usual_unit(row);
+        for unit in [usual, usual.other()] {
+            let scatter = scatter(&evenness_counts_in(unit, &self.ops, &self.bytes))?;
+            if scatter <= EVEN_SCATTER_MAX {
                 return Some(EvenCells { scatter, unit });
             }
         }
@@ -324,7 +312,7 @@ fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
         let row = measured.row;
         let is_comparable = row.data.target == data.target
             && wanted_depth(row) >= 2.0
-            && has_large_blocks(row) == has_large_blocks(one.measured.row);
+            && usual_unit(row) == usual_unit(one.measured.row);
         if is_comparable && row.data.workload.streams != data.workload.streams {
             return false;
         }
@@ -359,7 +347,7 @@ pub(in crate::rules) mod tests {
     }
 
     fn is_small_and_deep(measurement: &Measurement) -> bool {
-        measurement.workload.depth > 1 && measurement.workload.block_bytes < LARGE_BLOCK_BYTES
+        measurement.workload.depth > 1 && measurement.workload.block_bytes < 256 << 10
     }
 
     /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.

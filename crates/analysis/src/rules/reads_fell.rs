@@ -1,5 +1,5 @@
 //! `reads-fell`: reads became slower for good, and no limiter with a burst credit explains it. The
-//! record does not show why.
+//! record does not show why. See the list of findings in the head of `bursts.rs`.
 
 use super::burst_exhausted::{by_credit, credits_of_falls};
 use super::bursts::*;

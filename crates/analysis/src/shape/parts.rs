@@ -81,7 +81,7 @@ pub(crate) enum Reach {
 pub(super) const NEIGHBOURS: usize = 3;
 /// The upper quartile of the distances that `scatter` takes, for normally distributed noise of
 /// standard deviation 1; found by simulation (a test holds it).
-const NORMAL_QUARTILE: f64 = 0.934;
+const NORMAL_DISTANCE_QUARTILE: f64 = 0.934;
 
 /// The scatter of a curve, as a standard deviation of logarithms: how far points lie outside of
 /// what their neighbours on the left and on the right suggest. On a staircase that only falls this
@@ -90,7 +90,7 @@ pub(super) fn scatter(values: &[f64]) -> f64 {
     let mut distances: Vec<f64> = outside(values).map(|(_, distance)| distance).collect();
     distances.sort_by(f64::total_cmp);
     let quartile = distances.get(distances.len() * 3 / 4);
-    quartile.map_or(0.0, |quartile| quartile / NORMAL_QUARTILE)
+    quartile.map_or(0.0, |quartile| quartile / NORMAL_DISTANCE_QUARTILE)
 }
 
 /// Each inner point and its distance from the interval between the medians of its neighbours on

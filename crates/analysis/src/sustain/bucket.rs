@@ -1,6 +1,7 @@
 //! Computes the figures of a burst credit with their intervals.
 
 use crate::estimate::{self, Settling};
+use crate::limiter::Unit;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::Row;
@@ -34,7 +35,10 @@ pub(super) fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -
         credit_width = Some(width);
         refill_width = Some(credit.refill_ns as f64 * share);
     }
-    let amount_unit = if credit.unit == "B/s" { "B" } else { "1" };
+    let amount_unit = match Unit::of_credit(credit) {
+        Unit::Bytes => "B",
+        Unit::Requests => "1",
+    };
     BucketFigures {
         base: Estimate::new(1, credit.base, base_width, &credit.unit),
         burst: Estimate::new(1, credit.burst, burst_width, &credit.unit),

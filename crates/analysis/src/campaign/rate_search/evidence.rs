@@ -85,7 +85,7 @@ const USE_MIN: f64 = 0.05;
 /// a single disturbed cell exclude rates.
 const FAR_WEIGHT_MAX: f64 = 8.0;
 /// No late share is expected to be above this. The curve has no upper end of its own.
-const EXPECTED_SHARE_MAX: f64 = 0.9;
+pub(super) const EXPECTED_SHARE_MAX: f64 = 0.9;
 /// No late share is expected to be below e to this power: that of a rate far below the wanted one
 /// is as good as 0, and its logarithm must stay finite.
 const EXPECTED_SHARE_LN_MIN: f64 = -40.0;

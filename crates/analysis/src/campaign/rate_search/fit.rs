@@ -6,7 +6,7 @@
 //! they only show that the wanted rate is above or below theirs.
 
 use super::cell::MeasuredRate;
-use super::evidence::{Dispersion, Evidence, FitInputs, RateInterval, USE_MAX};
+use super::evidence::{Dispersion, EXPECTED_SHARE_MAX, Evidence, FitInputs, RateInterval, USE_MAX};
 use std::ops::Range;
 
 /// The result of a fit to some cells.
@@ -199,8 +199,6 @@ const FALL_LN_MIN: f64 = -30.0;
 /// They are expected to grow by at most e to this power: a cell so far above the wanted rate says
 /// nothing about the curve.
 const GROWTH_LN_MAX: f64 = 4.0;
-/// No late share is expected to be above this.
-const EXPECTED_SHARE_MAX: f64 = 0.9;
 
 /// Compares the near cells with the curve of the guess.
 fn misfit(

@@ -30,7 +30,7 @@ const QUIET_PART: usize = 8;
 /// cells differ by some percent.
 const SAME_RATE_SHARE: f64 = 0.97;
 /// No late share is expected to be above this, because the slope of the fit holds near its rate.
-const EXPECTED_SHARE_MAX: f64 = 0.5;
+const EXTRAPOLATED_SHARE_MAX: f64 = 0.5;
 /// A cluster of late requests is a stall from this many times the dispersion of a queue on: on the
 /// queues without stalls of `rate_study`, such clusters do not come. Smaller ones are in the
 /// dispersion of the fit.
@@ -64,7 +64,7 @@ impl FittedLateness {
     /// The late share that is expected at a rate.
     fn late_share_at(&self, rate: f64) -> f64 {
         let growth = (self.slope * (rate / self.rate - 1.0)).exp();
-        (self.promised * growth).min(EXPECTED_SHARE_MAX)
+        (self.promised * growth).min(EXTRAPOLATED_SHARE_MAX)
     }
 }
 

@@ -10,9 +10,11 @@ use crate::load::slots::{Slot, Stage};
 use diskproof_model::op::OpKind;
 
 impl RequestGenerator {
-    /// The call of `step` in slot `index`, which the caller has taken; `None` would leave the slot
-    /// taken, and comes only of a plan that `RunError` refuses before: one of a kind without a
-    /// call. The data of the write that may follow it is made now, before its latency begins.
+    /// The call of `step` in slot `index`, which the caller has taken. The data of the write that
+    /// may follow it is made now, before its latency begins.
+    ///
+    /// `None` of a kind without a call, which `RunError` refuses before a run: the slot is free
+    /// again and the worker ends, because it would wait for ever for a request that is never sent.
     // Cold, because it would make the loop of reads and writes longer.
     #[cold]
     pub(super) fn call(
@@ -21,7 +23,12 @@ impl RequestGenerator {
         step: Step,
         buffers: &mut Buffers,
     ) -> Option<Request> {
-        let call = self.calls()?.call(step.kind)?;
+        let Some(call) = self.calls().and_then(|calls| calls.call(step.kind)) else {
+            self.return_bytes(0);
+            self.slots.free(index);
+            self.end();
+            return None;
+        };
         // It moves no data and completes with 0.
         self.slots.get(index).bytes_left = 0;
         if self.following_kind(step.kind) == Some(OpKind::Write) {

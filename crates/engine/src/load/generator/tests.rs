@@ -255,3 +255,17 @@ fn sync_of_a_range_covers_what_was_written_since_the_last_one() {
     let long = sync_of_range(0, RangeSync::COMPLETE, Some(4096..1 << 40));
     assert_eq!((long.offset, long.len), (4096, 0));
 }
+
+/// A worker whose slot stayed taken would wait for a completion that never comes.
+#[test]
+fn step_of_a_kind_without_a_call_frees_its_slot_and_ends_the_worker() {
+    let mut workload = blocks(4, 0);
+    workload.streams = Streams::doing(&[OpKind::Trim]);
+    let pattern = Pattern::new(&workload, extent(0, 1 << 20), 7, 3);
+    let mut generator =
+        RequestGenerator::new(pattern, 4, AfterWrite::Nothing, Budget::with_steps(10));
+    let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+    assert_eq!(generator.next(0, &mut buffers), None);
+    assert!(generator.is_exhausted());
+    assert_eq!(generator.slots.in_flight(), 0);
+}
