@@ -123,8 +123,8 @@ fn shows_disk(row: &Row) -> bool {
     !workload.is_paced() && row.figures.ping.is_none() && waits_for_disk(&row.data) && !may_join
 }
 
-/// True if, by this finding, a rate is not that of a disk that could have a credit, or is that after
-/// or before the end of one.
+/// True if, by this finding, a rate is not that of a disk that could have a credit, or is explained
+/// by the end of one.
 fn is_explanation(finding: &Finding) -> bool {
     let is_not_the_disk = matches!(
         finding.says.objection(),

@@ -134,8 +134,8 @@ fn may_have_limiter(record: &Record, slowed: &SlowedWorkload<'_>) -> bool {
 }
 
 /// The unit in which the credit counts: that in which the limiter explains most workloads, as those
-/// of different block sizes agree in it alone. `None` where no limiter need be what fell: a write cache
-/// may be, or heat.
+/// of different block sizes agree in it alone. `None` where no limiter need be what fell: a write
+/// cache may be, or heat.
 fn unit_of_fall(
     record: &Record,
     slowed: &[SlowedWorkload<'_>],
