@@ -55,11 +55,16 @@ pub(crate) fn exit_of_record(record: &Record, undecided: UndecidedMeans) -> Exit
         Exit::Failed
     } else if has_answer(record, ResultAnswer::Rejected) || by_thresholds == Exit::ThresholdMissed {
         Exit::ThresholdMissed
-    } else if verifies_too_little(record) || has_answer(record, ResultAnswer::Undecided) {
+    } else if verifies_too_little(record) || leaves_undecided(record) {
         Exit::Undecided
     } else {
         by_thresholds
     }
+}
+
+/// True if a result leaves its question open. The exit code of another tool does not know that.
+fn leaves_undecided(record: &Record) -> bool {
+    !record.plan.is_of_other_tool() && has_answer(record, ResultAnswer::Undecided)
 }
 
 fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
