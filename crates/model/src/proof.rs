@@ -70,18 +70,17 @@ impl Record {
     }
 
     /// Returns `true` if the run does not answer its question, thresholds aside: the run ends with
-    /// another code then, and the monitoring plugin does not take it for a good one.
+    /// another code then, and the monitoring plugin does not take it for a good one. The exit code
+    /// of another tool knows no open question.
     pub fn is_undecided(&self) -> bool {
-        self.verifies_too_little() || self.has_answer(ResultAnswer::Undecided)
+        let is_open = self.verifies_too_little() || self.has_answer(ResultAnswer::Undecided);
+        is_open && !self.plan.is_of_other_tool()
     }
 
     /// True where a check of blocks says nothing about the disk: it found no block that it could
     /// judge, the page cache may have held more than a few of them, or something else than the disk
-    /// answered. The exit code of another tool is about the blocks alone.
+    /// answered.
     fn verifies_too_little(&self) -> bool {
-        if self.plan.is_of_other_tool() {
-            return false;
-        }
         for (index, row) in self.measurements.iter().enumerate() {
             let Some(verify) = &row.data.verify else {
                 continue;

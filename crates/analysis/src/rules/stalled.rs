@@ -267,7 +267,11 @@ mod tests {
     /// The disk stood still while it was made ready, when no request of the workload was timed.
     #[test]
     fn silence_before_the_requests_is_a_pause() {
-        let silent = |ns| check(&reads(move |measurement| measurement.silence_before_ns = ns));
+        let silent = |ns| {
+            check(&reads(move |measurement| {
+                measurement.silence_before_ns = ns
+            }))
+        };
         let finding = silent(4 * SECOND).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["4.0 s", "random-read-d32"]);

@@ -340,7 +340,7 @@ fn compare_live_opens_what_the_path_of_the_user_leads_to() {
     }
     std::os::unix::fs::symlink(&one, &link).unwrap();
     let [a, b] = [&one, &two].map(|side| format!("ln -sfn {} {}", text(side), text(&link)));
-    let words = ["--prepare", &a, "--prepare", &b, "--size", "1M", "--json"];
+    let words = ["--prepare", &a, "--prepare", &b, "--size", "8M", "--json"];
     let target = [text(&link)];
     let reopened = [&target[..], &words, &SHORT, &["--reopen"]].concat();
     let ran = compared(place.path(), &reopened);
