@@ -267,13 +267,12 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
     let falls = shared_fall(&all);
     let mut rows = Vec::new();
     for (index, measurement) in measurements.iter().enumerate() {
-        let credit = credits
+        // Of two credits that a row used it is sustained after the last one.
+        let sustained_from_ns = credits
             .iter()
-            .find(|credit| credit.target == measurement.target);
-        let sustained_from_ns = match credit {
-            Some(credit) => credit.sustained_from_ns(index),
-            None => None,
-        };
+            .filter(|credit| credit.target == measurement.target)
+            .filter_map(|credit| credit.sustained_from_ns(index))
+            .max();
         // A limiter whose rate is known explains more than a fall that workloads share.
         let known_fall = match (sustained_from_ns, falls[index]) {
             (Some(from_ns), _) => Some(KnownFall::Limiter { from_ns }),

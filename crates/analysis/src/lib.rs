@@ -40,6 +40,7 @@ mod shape;
 mod shared_fall;
 mod steady;
 mod sustain;
+mod untested;
 mod verification;
 mod volume_types;
 mod whole_disk;

@@ -5,11 +5,11 @@ use crate::accept::words;
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{fitness_headline, graded_headline, plain_headline};
-use crate::limiter::words::untested;
+use crate::untested::untested;
 use crate::verification::verification_headline;
 use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
 use crate::words::{enumerated, uncapitalised};
-use diskproof_model::finding::{Cause, Finding, Meaning};
+use diskproof_model::finding::{Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
@@ -20,14 +20,6 @@ use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
 };
-
-/// Findings of a burst or a cache that ended.
-const ENDED_BURSTS: [&str; 4] = [
-    "burst-exhausted",
-    "burst-figure",
-    "cache-cliff",
-    "reads-fell",
-];
 
 /// What a database does with a disk, and the figures that decide how well it goes.
 struct DatabaseUse {
@@ -190,31 +182,17 @@ fn is_promise(record: &Record) -> bool {
             || record.plan.questions.fit_for.is_some())
 }
 
-/// Returns `true` if, by this finding, no disk that could have a credit gave the rates.
-fn excludes_the_disk(finding: &Finding) -> bool {
-    matches!(
-        finding.says.objection(),
-        Some(Cause::Cache | Cause::PageCache | Cause::EmptyBlocks)
-    )
-}
-
 /// The caveat that a burst credit which lasts longer than the rates were kept without a pause would
 /// not have shown, and what tests for one. `None` where nothing suggests more than was measured.
 fn burst_caveat(record: &Record) -> Option<String> {
     if !is_promise(record) {
         return None;
     }
-    for finding in &record.findings {
-        if ENDED_BURSTS.contains(&finding.code.as_str()) || excludes_the_disk(finding) {
-            return None;
-        }
-    }
     let mut sentences = Vec::new();
     for untested in untested(record) {
         sentences.push(format!(
-            "Without a pause this run kept {}; a burst that lasts longer would not have shown. \
-             '{}' tests for one.",
-            untested.kept, untested.command
+            "Without a pause this run kept {}; a burst that lasts longer would not have shown. {}",
+            untested.kept, untested.tests
         ));
     }
     if sentences.is_empty() {
@@ -519,6 +497,7 @@ mod tests {
     use diskproof_model::expectation::Expectation;
     use diskproof_model::files::FileOperation;
     use diskproof_model::finding::Severity;
+    use diskproof_model::limiter::BurstCredit;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict
@@ -699,16 +678,33 @@ mod tests {
                 "10,000/s for 5.0 s",
                 "MB/s for 5.0 s",
                 "'diskproof run /data --rw randread --bs 8k --depth 32 --time 30m'",
+                "'diskproof run /data --rw read --bs 1M --depth 8 --time ",
             ],
         );
+        // The 8 KiB reads and writes fell to the rate of a limiter: the streams did not.
         let mut ended = record.clone();
-        ended
-            .findings
-            .push(finding("burst-exhausted", Severity::Warning, ""));
-        assert_eq!(
-            verdict(&ended).caveats,
-            caveats[1..],
-            "the credit was seen to end"
+        ended.burst_credits = vec![BurstCredit {
+            target: 0,
+            unit: "1/s".to_owned(),
+            base: 5000.0,
+            burst: 10_000.0,
+            credit: 20_000.0,
+            credit_is_lower_bound: true,
+            burst_ns: 4_000_000_000,
+            refill_ns: 4_000_000_000,
+            at_base: vec![2],
+            in_burst: vec![3],
+            has_reads: true,
+            has_refilled: false,
+        }];
+        let streams = &verdict(&ended).caveats[0];
+        states(
+            streams,
+            &["MB/s for 5.0 s", "'diskproof run /data --rw read --bs 1M"],
+        );
+        assert!(
+            !streams.contains("10,000/s") && !streams.contains("--bs 8k"),
+            "{streams}"
         );
         let mut run = record;
         run.measurements.truncate(1);

@@ -4,7 +4,8 @@
 use super::reasons::{is_shared_disturbance, load_average};
 use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
 use crate::estimate::largest_by;
-use crate::limiter::words::{credit_text, untested};
+use crate::limiter::words::credit_text;
+use crate::untested::untested;
 use diskproof_model::comparison::{Basis, MetricComparison, Verdict};
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
@@ -96,14 +97,13 @@ fn burst_notes(named: &NamedRun<'_>) -> Vec<String> {
             Some(_) | None => format!("The disk of {name} allows {text}."),
         });
     }
-    if !notes.is_empty() || record.plan.layers().is_some() {
+    if record.plan.layers().is_some() {
         return notes;
     }
     for untested in untested(record) {
         notes.push(format!(
-            "Without a pause {name} kept {}; a burst that lasts longer would not have shown. '{}' \
-             tests for one.",
-            untested.kept, untested.command
+            "Without a pause {name} kept {}; a burst that lasts longer would not have shown. {}",
+            untested.kept, untested.tests
         ));
     }
     notes

@@ -12,7 +12,7 @@ use super::plateau::{
     LEVEL_DIFFERENCE_MAX, PLATEAUS_NS_MIN, Plateau, USES_CREDIT_ABOVE, has_fallen, highest_rate,
     is_long, plateau,
 };
-use super::stretch::{Stretch, Unit};
+use super::stretch::{Role, Stretch, Unit};
 
 /// A limiter whose credit ended during the run. Amounts are in `unit`, rates in `unit` per second.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,14 +57,49 @@ impl Bucket {
 /// A bucket that would explain some plateaus.
 struct Candidate {
     bucket: Bucket,
-    /// The number of rows that share its base rate, weighted by the usual unit, and the time that
-    /// they had it: the bucket with the largest support is the right one.
+    /// The blocks of the rows that share its base rate.
+    blocks: BlockSizes,
+    /// The number of rows that share its base rate, more in the usual unit, and the time of its
+    /// plateaus: the bucket with the largest support is the right one.
     support: f64,
 }
 
-/// A row counts this much more in the unit that volumes usually limit for its block size: requests
-/// for small blocks, bytes for large ones.
-const USUAL_UNIT_WEIGHT: f64 = 1.5;
+/// The smallest and the largest block size of some rows, in bytes.
+#[derive(Clone, Copy)]
+struct BlockSizes {
+    smallest: f64,
+    largest: f64,
+}
+
+impl BlockSizes {
+    fn of_rows(rows: &[RowAtBase]) -> Self {
+        let mut sizes = Self {
+            smallest: f64::INFINITY,
+            largest: 0.0,
+        };
+        for row in rows {
+            sizes.smallest = sizes.smallest.min(row.block_bytes);
+            sizes.largest = sizes.largest.max(row.block_bytes);
+        }
+        sizes
+    }
+
+    /// The unit that volumes usually limit for all of them; `None` where it is not the same.
+    fn usual_unit(self) -> Option<Unit> {
+        let unit = Unit::usual(self.smallest);
+        if unit == Unit::usual(self.largest) {
+            Some(unit)
+        } else {
+            None
+        }
+    }
+}
+
+/// Rows count so much more, together, in the unit that volumes usually limit for their block sizes:
+/// requests for small blocks, bytes for large ones. Rows of one size agree in both units alike, so
+/// this decides between them. It is less than one row: where rows of other sizes have the same base
+/// rate, too, their number decides.
+const USUAL_UNIT_ROWS: f64 = 0.5;
 /// The plateau time, in nanoseconds, that weighs as much as one row: 1000 s. It is so long that
 /// time decides between candidates with equally many rows. With a smaller value, one long plateau
 /// would outweigh several rows that share another rate.
@@ -73,19 +108,54 @@ const ROW_WEIGHT_NS: f64 = 1e12;
 /// The limiter with a credit that best explains what a target moved; `None` where no credit was
 /// seen to end. `stretches` are in the order of time.
 pub(crate) fn find_bucket(stretches: &[Stretch]) -> Option<Bucket> {
-    let mut best: Option<Candidate> = None;
+    find_buckets(stretches).into_iter().next()
+}
+
+/// The limiters with a credit that explain what a target moved, at most one in each unit, the best
+/// one first. A volume may limit requests and bytes: small blocks then wait for the one, and large
+/// blocks for the other.
+pub(crate) fn find_buckets(stretches: &[Stretch]) -> Vec<Bucket> {
+    let mut all = Vec::new();
     for unit in Unit::ALL {
-        for candidate in candidates(stretches, unit) {
-            let is_better = match &best {
-                None => true,
-                Some(other) => candidate.support > other.support,
-            };
-            if is_better {
-                best = Some(candidate);
-            }
+        all.extend(candidates(stretches, unit));
+    }
+    let Some(first) = most_supported(all.iter()) else {
+        return Vec::new();
+    };
+    let mut buckets = vec![first.bucket.clone()];
+    let beside = all.iter().filter(|other| are_beside(first, other));
+    if let Some(second) = most_supported(beside) {
+        buckets.push(second.bucket.clone());
+    }
+    buckets
+}
+
+/// The candidate with the largest support, of several the first.
+fn most_supported<'a>(candidates: impl Iterator<Item = &'a Candidate>) -> Option<&'a Candidate> {
+    let mut best: Option<&Candidate> = None;
+    for candidate in candidates {
+        let is_better = match best {
+            None => true,
+            Some(other) => candidate.support > other.support,
+        };
+        if is_better {
+            best = Some(candidate);
         }
     }
-    best.map(|candidate| candidate.bucket)
+    best
+}
+
+/// Returns `true` if one volume can have both limits: the rows of each have the block sizes that
+/// wait for it and not for the other one. Two statements on one size are about one limiter.
+fn are_beside(one: &Candidate, other: &Candidate) -> bool {
+    let (requests, bytes) = match (one.bucket.unit, other.bucket.unit) {
+        (Unit::Requests, Unit::Bytes) => (one, other),
+        (Unit::Bytes, Unit::Requests) => (other, one),
+        (Unit::Requests, Unit::Requests) | (Unit::Bytes, Unit::Bytes) => return false,
+    };
+    // Blocks of this size wait for both limits alike.
+    let crossing_bytes = bytes.bucket.base / requests.bucket.base;
+    requests.blocks.largest < crossing_bytes && crossing_bytes < bytes.blocks.smallest
 }
 
 /// A bucket for each base rate that the plateaus allow.
@@ -109,16 +179,78 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
             .collect();
         if let Some(bucket) = bucket_of_plateaus(stretches, &members, unit) {
             let total_ns: f64 = members.iter().map(|member| member.length_ns()).sum();
-            let row_weight = if Unit::usual(members[0].stretch.block_bytes) == unit {
-                USUAL_UNIT_WEIGHT
+            let at_base = rows_at_base(stretches, &bucket);
+            let blocks = BlockSizes::of_rows(&at_base);
+            let usual_rows = if blocks.usual_unit() == Some(unit) {
+                USUAL_UNIT_ROWS
             } else {
-                1.0
+                0.0
             };
-            let support = bucket.rows.len() as f64 * row_weight + total_ns / ROW_WEIGHT_NS;
-            candidates.push(Candidate { bucket, support });
+            let support = at_base.len() as f64 + usual_rows + total_ns / ROW_WEIGHT_NS;
+            candidates.push(Candidate {
+                bucket,
+                blocks,
+                support,
+            });
         }
     }
     candidates
+}
+
+/// A row that shares the base rate of a bucket, with what the ends of its stretches moved.
+struct RowAtBase {
+    row: usize,
+    block_bytes: f64,
+    /// In the unit of the bucket.
+    moved: f64,
+    requests: f64,
+    length_ns: f64,
+}
+
+impl RowAtBase {
+    /// Returns `true` if its mean rate is that of the bucket, but for the ends of its time.
+    fn is_at(&self, base: f64) -> bool {
+        let error = LEVEL_DIFFERENCE_MAX.max(END_REQUESTS / self.requests);
+        let rate = self.moved * 1e9 / self.length_ns;
+        (rate / base - 1.0).abs() <= error
+    }
+}
+
+/// The rates of a few requests differ by this many of them through the ends of their time alone.
+const END_REQUESTS: f64 = 2.0;
+
+/// The rows that share the base rate once the credit is used up: those with a plateau, and those
+/// with too few requests for one, as large blocks have, that end at this rate. Credit that was
+/// refilled is used at the begin of a stretch, so its second half counts.
+fn rows_at_base(stretches: &[Stretch], bucket: &Bucket) -> Vec<RowAtBase> {
+    let mut rows: Vec<RowAtBase> = Vec::new();
+    for stretch in stretches {
+        // The stretch in which the credit ended is one of a plateau.
+        let has_plateau = bucket.rows.contains(&stretch.row);
+        let is_after = stretch.start_ns >= bucket.spent_ns
+            || (has_plateau && stretch.end_ns() > bucket.spent_ns);
+        if stretch.role != Role::Closed || !is_after {
+            continue;
+        }
+        let half = stretch.requests.len() / 2;
+        let end = RowAtBase {
+            row: stretch.row,
+            block_bytes: stretch.block_bytes,
+            moved: stretch.moved(bucket.unit)[half..].iter().sum(),
+            requests: stretch.requests[half..].iter().sum(),
+            length_ns: (stretch.requests.len() - half) as f64 * stretch.cell_ns,
+        };
+        match rows.iter_mut().find(|row| row.row == stretch.row) {
+            Some(row) => {
+                row.moved += end.moved;
+                row.requests += end.requests;
+                row.length_ns += end.length_ns;
+            }
+            None => rows.push(end),
+        }
+    }
+    rows.retain(|row| bucket.rows.contains(&row.row) || row.is_at(bucket.base));
+    rows
 }
 
 /// The bucket whose base rate these plateaus show; `None` where they do not prove a limiter.

@@ -20,7 +20,8 @@ mod stretch;
 mod sustained;
 pub(crate) mod words;
 
-pub(crate) use bucket::{Bucket, find_bucket, tokens};
+pub(crate) use bucket::{Bucket, find_bucket, find_buckets, tokens};
+pub(crate) use held::held_rate_of_rows;
 pub(crate) use late_fall::LateFall;
 pub(crate) use recorded::{credit_before, held_by_rows, late_fall_of};
 pub(crate) use row_stretches::waits_for_disk;
@@ -85,7 +86,7 @@ impl FoundCredit {
     }
 }
 
-/// The burst credits that ended during the run, at most one for each measured target.
+/// The burst credits that ended during the run, at most one in each unit for each measured target.
 pub(crate) fn found_credits(
     data: &RunData,
     plan: &Plan,
@@ -95,11 +96,11 @@ pub(crate) fn found_credits(
     let mut credits = Vec::new();
     for target in measured {
         let stretches = stretches_of(data, plan, &TargetsOfDisk::new(target, targets));
-        if let Some(bucket) = find_bucket(&stretches) {
+        for bucket in find_buckets(&stretches) {
             credits.push(FoundCredit {
                 target,
                 bucket,
-                stretches,
+                stretches: stretches.clone(),
             });
         }
     }

@@ -2,12 +2,12 @@
 //! kept, whether the run ended with a fall, and how much credit a fall had used.
 
 use super::credit::spent_before;
-use super::held::{HeldRate, held_rate};
+use super::held::{HeldRate, held_rate_of_rows};
 use super::late_fall::{LateFall, late_fall};
 use super::row_stretches::{
     RowKind, RowTimes, planned_warmup_ns, role_of, uses_credit, waits_for_disk,
 };
-use super::stretch::{Role, Stretch, Unit, in_order, rate_of, slice_rate};
+use super::stretch::{Role, Unit, in_order};
 use crate::estimate;
 use crate::moved::filled_from_ns;
 use diskproof_model::measurement::OpKind;
@@ -16,48 +16,14 @@ use diskproof_model::record::Record;
 /// The highest rate of a run on a target, and the longest time without a pause for which it kept
 /// about that rate. One slice is one cell. `None` where nothing ran in a closed loop.
 pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<HeldRate> {
-    let mut stretches = Vec::new();
-    for (index, row) in record.measurements.iter().enumerate() {
+    let mut rows = Vec::new();
+    for row in &record.measurements {
         let is_closed = !row.data.workload.is_paced() && row.figures.ping.is_none();
-        if row.data.target != target || !is_closed || !waits_for_disk(&row.data) {
-            continue;
-        }
-        for slice in &row.data.slices {
-            let per_second = slice_rate(slice, unit);
-            stretches.push(stretch_at_rate(
-                index,
-                slice.start_ns,
-                slice.wall_ns,
-                per_second,
-            ));
-        }
-        if row.data.slices.is_empty() {
-            let (start_ns, wall_ns) = (row.data.start_ns, row.data.wall_ns);
-            stretches.push(stretch_at_rate(
-                index,
-                start_ns,
-                wall_ns,
-                rate_of(row, unit),
-            ));
+        if row.data.target == target && is_closed && waits_for_disk(&row.data) {
+            rows.push(row);
         }
     }
-    held_rate(&stretches, unit)
-}
-
-/// A stretch of one cell that moved so much per second, in requests as in bytes: [`held_rate`]
-/// reads only one of the two.
-fn stretch_at_rate(row: usize, start_ns: u64, wall_ns: u64, per_second: f64) -> Stretch {
-    let moved = vec![per_second * wall_ns as f64 / 1e9];
-    Stretch {
-        requests: moved.clone(),
-        bytes: moved,
-        ..RowKind::of_traffic(row, Role::Closed).stretch(
-            Role::Closed,
-            start_ns as f64,
-            wall_ns as f64,
-            &[],
-        )
-    }
+    held_rate_of_rows(&rows, unit)
 }
 
 /// The fall of a target within the last second of its rows; see [`late_fall`].

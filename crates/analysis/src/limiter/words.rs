@@ -1,14 +1,13 @@
 //! Writes what is known of a limiter with a burst credit in words, and the command that tests for
 //! one.
 
-use super::{Unit, held_by_rows};
-use crate::volume_types::{base_of_burst, is_hardly_a_burst};
+use super::Unit;
+use crate::volume_types::base_of_burst;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Record;
 use diskproof_model::shell::quoted;
 use diskproof_model::units::{format_bytes, format_duration};
-use std::collections::BTreeSet;
 
 /// The uncertainty to which rates of a limiter are rounded, as a share of them: plateaus of one
 /// limiter may differ by this much.
@@ -157,66 +156,6 @@ impl CreditTest {
             ns: minutes.saturating_mul(60_000_000_000),
         }
     }
-}
-
-/// Rates of a target that a run kept for too short a time to exclude a burst credit.
-pub(crate) struct Untested {
-    /// `3000/s for 1.2 s and 128 MB/s for 1.2 s`
-    pub(crate) kept: String,
-    /// The command that tests for a credit.
-    pub(crate) command: String,
-}
-
-/// The highest rates of each target, with the time for which the run kept them without a pause.
-/// Skips targets that kept them long enough to exhaust every documented credit.
-pub(crate) fn untested(record: &Record) -> Vec<Untested> {
-    let targets: BTreeSet<usize> = record
-        .measurements
-        .iter()
-        .map(|row| row.data.target)
-        .collect();
-    let mut all_untested = Vec::new();
-    for target in &targets {
-        let Some(mut untested) = untested_target(record, *target) else {
-            continue;
-        };
-        if targets.len() > 1
-            && let Some(identity) = record.targets.get(*target)
-        {
-            untested.kept.push_str(&format!(" on {}", identity.path));
-        }
-        all_untested.push(untested);
-    }
-    all_untested
-}
-
-/// The rates of one target; `None` where it kept them long enough, or nothing ran in a closed loop.
-fn untested_target(record: &Record, target: usize) -> Option<Untested> {
-    let mut kept = Vec::new();
-    let mut command = None;
-    for unit in Unit::ALL {
-        let Some(held) = held_by_rows(record, target, unit) else {
-            continue;
-        };
-        if let Some(identity) = record.targets.get(target)
-            && is_hardly_a_burst(identity, held.rate, unit.per_second())
-        {
-            continue;
-        }
-        let test = CreditTest::new(record, target, unit, held.rate);
-        if held.held_ns < test.ns as f64 {
-            let rate = figure_text(held.rate, None, unit.per_second());
-            kept.push(format!(
-                "{rate} for {}",
-                format_duration(held.held_ns as u64)
-            ));
-            command.get_or_insert(test.command);
-        }
-    }
-    Some(Untested {
-        kept: kept.join(" and "),
-        command: command?,
-    })
 }
 
 #[cfg(test)]

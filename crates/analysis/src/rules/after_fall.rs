@@ -88,6 +88,19 @@ impl Fall {
         above
     }
 
+    /// The number of workloads that it limits, if this is its unit; none if one of them was free.
+    pub(super) fn limited_count(self, record: &Record) -> usize {
+        let mut count = 0;
+        for measured in closed_rows(record, self.target) {
+            match self.after(measured.row) {
+                AfterFall::Free => return 0,
+                AfterFall::Limited => count += 1,
+                AfterFall::Unknown => {}
+            }
+        }
+        count
+    }
+
     /// The evidence of the workloads that only read: `Free` if one is free, `Limited` if one is
     /// limited.
     pub(super) fn reads_after(self, record: &Record) -> AfterFall {

@@ -93,6 +93,23 @@ pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
     credits
 }
 
+/// The units in which a burst credit of a target ended during the run.
+pub(crate) fn ended_units(record: &Record, target: usize) -> Vec<Unit> {
+    let of_falls = credits_of_falls(record);
+    let mut units = Vec::new();
+    for credit in disk_credits(record) {
+        if credit.target == target {
+            units.push(Unit::of_credit(credit));
+        }
+    }
+    for fallen in &of_falls {
+        if fallen.credit.target == target {
+            units.push(Unit::of_credit(&fallen.credit));
+        }
+    }
+    units
+}
+
 /// True if the credit of a target is known: the whole run shows it, or the fall of a workload.
 pub(super) fn is_credit_known(record: &Record, target: usize) -> bool {
     let is_shown_by_run = record
@@ -116,20 +133,28 @@ fn may_have_limiter(record: &Record, slowed: &SlowedWorkload<'_>) -> bool {
     }
 }
 
-/// The unit in which the credit counts; `None` where no limiter need be what fell: a write cache
-/// may be, or heat.
+/// The unit in which the credit counts: that in which the limiter explains most workloads, as those
+/// of different block sizes agree in it alone. `None` where no limiter need be what fell: a write
+/// cache may be, or heat.
 fn unit_of_fall(
     record: &Record,
     slowed: &[SlowedWorkload<'_>],
     witness: &SlowedWorkload<'_>,
 ) -> Option<Unit> {
     let usual = witness.usual_unit();
-    if have_reads(slowed) {
-        return may_have_limiter(record, witness).then_some(usual);
+    if have_reads(slowed) && !may_have_limiter(record, witness) {
+        return None;
     }
-    [usual, usual.other()]
+    // Of units that explain as much, the last one counts.
+    let mut units = vec![usual.other(), usual];
+    if !have_reads(slowed) {
+        units.retain(|unit| {
+            witness.fall_in(record, *unit).reads_after(record) == AfterFall::Limited
+        });
+    }
+    units
         .into_iter()
-        .find(|unit| witness.fall_in(record, *unit).reads_after(record) == AfterFall::Limited)
+        .max_by_key(|unit| witness.fall_in(record, *unit).limited_count(record))
 }
 
 /// The workloads that the burst limited. Commits and single requests wait for more than the
@@ -269,6 +294,42 @@ pub(crate) mod tests {
             panic!("one target");
         };
         assert_eq!(fallen.credit.in_burst, [writes]);
+    }
+
+    /// Reads of 1 MiB that fall to a rate at which reads of 8 KiB run after it: a limiter of
+    /// requests makes both alike, and one of bytes does not.
+    #[test]
+    fn unit_of_a_fall_is_that_in_which_other_block_sizes_agree() {
+        let mut record = fixture::faulty("sequential-read", |measurement| {
+            fast_until(measurement, 2_500_000_000, 4)
+        });
+        let base = {
+            let [fallen] = &credits_of_falls(&record)[..] else {
+                panic!("one target");
+            };
+            assert_eq!(fallen.credit.unit, "B/s", "nothing else ran after it");
+            fallen.credit.base / f64::from(1 << 20)
+        };
+        let small = index_of(&record, "random-read-d32");
+        let mut slices = Vec::new();
+        for (start_ns, iops) in [(0, 4.0 * base), (60_000_000_000, base)] {
+            slices.push(reads_at(start_ns, iops * f64::from(1 << 20)));
+        }
+        for slice in &mut slices {
+            for op in slice.ops.values_mut() {
+                op.bytes_per_second = op.iops * 8192.0;
+            }
+        }
+        record.measurements[small].data.slices = slices;
+        let [fallen] = &credits_of_falls(&record)[..] else {
+            panic!("one target");
+        };
+        assert_eq!(fallen.credit.unit, "1/s");
+        assert!(
+            (fallen.credit.base / base - 1.0).abs() < 0.01,
+            "{}",
+            fallen.credit.base
+        );
     }
 
     fn index_of(record: &Record, name: &str) -> usize {

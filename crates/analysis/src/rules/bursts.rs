@@ -48,15 +48,26 @@ const CACHE_REQUEST_BYTES: f64 = 8192.0;
 pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
     let mut credits = Vec::new();
     for credit in &record.burst_credits {
-        let is_disks = credit.at_base.iter().all(|index| {
-            let measured = measured_at(record, *index);
-            !may_be_page_cache(record, measured.row) && !is_disturbed(record, measured)
-        });
-        if is_disks {
+        let unexplained = credit
+            .at_base
+            .iter()
+            .filter(|index| is_disk_at_base(record, **index))
+            .count();
+        if unexplained >= credit.at_base.len().min(SURE_ROWS_MIN) {
             credits.push(credit);
         }
     }
     credits
+}
+
+/// So many rows at one even rate show a limiter, as a bucket needs them. Others at this rate, whose
+/// own fall the page cache or another program may explain, do not refute it.
+const SURE_ROWS_MIN: usize = 2;
+
+/// True if neither the page cache nor other programs explain that a row ran at the base rate.
+fn is_disk_at_base(record: &Record, index: usize) -> bool {
+    let measured = measured_at(record, index);
+    !may_be_page_cache(record, measured.row) && !is_disturbed(record, measured)
 }
 
 /// True if a write cache may be what looks like the credit: it is as large, only writes used it,
@@ -519,6 +530,33 @@ pub(super) mod tests {
             has_reads: true,
             has_refilled: false,
         }
+    }
+
+    /// Writes through the page cache at the same rate, and not them alone, are limited, too.
+    #[test]
+    fn row_that_the_page_cache_explains_refutes_no_credit() {
+        let mut record = fixture::record();
+        let buffer = |record: &mut Record, index: usize| {
+            let row = &mut record.measurements[index];
+            assert!(row.data.ops.contains_key(&OpKind::Write));
+            row.data.cache.used = CachePolicy::Buffered;
+        };
+        record.burst_credits = vec![BurstCredit {
+            at_base: vec![2, 3, 4],
+            ..credit()
+        }];
+        buffer(&mut record, 4);
+        assert_eq!(disk_credits(&record).len(), 1);
+        record.burst_credits[0].at_base = vec![3, 4];
+        assert_eq!(
+            disk_credits(&record).len(),
+            0,
+            "one row alone may be chance"
+        );
+        record.burst_credits[0].at_base = vec![4];
+        assert_eq!(disk_credits(&record).len(), 0);
+        record.burst_credits[0].at_base = vec![3];
+        assert_eq!(disk_credits(&record).len(), 1);
     }
 
     /// One failed request in ten explains a lower rate; fewer do not.

@@ -77,20 +77,36 @@ fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> 
     if written.bytes < CLIFF_BYTES_MIN {
         return None;
     }
-    let request_bytes = mean_request_bytes(row);
+    let each_bytes = written_bytes_of_operation(row);
     let claim = format!(
         "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
          front of the medium was full{}. Larger bulk loads and restores get the lower rate.",
         workload_names(record, slowed.iter().map(|hit| hit.measured.index)),
-        format_throughput(first.fall.before * request_bytes),
+        format_throughput(first.fall.before * each_bytes),
         gigabytes(written.bytes as u64),
-        format_throughput(first.fall.after * request_bytes),
+        format_throughput(first.fall.after * each_bytes),
         other_cause(record, first)
     );
     let observations = slowed.iter().map(SlowedWorkload::evidence);
     Some(
         Diagnosis::new(Severity::Warning, claim, observations).with_command(&row.figures.reproduce),
     )
+}
+
+/// The bytes that an operation of a row writes on average: those that read write none.
+fn written_bytes_of_operation(row: &Row) -> f64 {
+    let (mut written_bytes, mut count) = (0, 0);
+    for (kind, op) in row.headline_ops() {
+        count += op.data.count;
+        if kind == OpKind::Write {
+            written_bytes += op.data.bytes;
+        }
+    }
+    if written_bytes == 0 {
+        // A commit counts what it writes.
+        return mean_request_bytes(row);
+    }
+    written_bytes as f64 / count as f64
 }
 
 /// A clause on the other cause of a fall to an even rate: only reads tell a full cache from a
@@ -129,7 +145,26 @@ fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::bursts::tests::{burst, cliff};
+    use crate::fixture;
+    use crate::rules::bursts::tests::{burst, cliff, fast_until};
 
     pub(super) const EXAMPLES: Examples = Examples::new(cliff, burst);
+
+    /// Of a mix of 70 % reads the cache takes the writes alone.
+    #[test]
+    fn reads_of_a_mix_are_not_written() {
+        let record = fixture::faulty("mixed-random", |measurement| {
+            fast_until(measurement, 2_500_000_000, 6);
+        });
+        let row = record
+            .measurements
+            .iter()
+            .find(|row| row.data.workload.name == "mixed-random")
+            .unwrap();
+        let of_kind = |kind: OpKind| row.data.ops[&kind].clone();
+        let (reads, writes) = (of_kind(OpKind::Read), of_kind(OpKind::Write));
+        let each = writes.bytes as f64 / (reads.count + writes.count) as f64;
+        assert_eq!(written_bytes_of_operation(row), each);
+        assert!(each < mean_request_bytes(row));
+    }
 }

@@ -82,6 +82,7 @@ mod worn_out;
 mod wrong_content;
 
 pub(crate) use amplified::own_excess_write_bytes;
+pub(crate) use burst_exhausted::ended_units;
 pub(crate) use bursts::{
     CLIFF_BYTES_MIN, is_credit_of_disk, is_fall_of_zones, lasting_fall_of, may_accuse_disk,
     mean_request_bytes,

@@ -359,6 +359,75 @@ fn credit_that_ends_is_found_with_its_base_or_not_at_all() {
     assert!(missed.len() * 20 <= ended, "{} of {ended}", missed.len());
 }
 
+/// Small and large blocks through one limiter have one rate in its unit: in the other one the small
+/// ones alone have one, as they are more.
+#[test]
+fn unit_is_that_in_which_rows_of_several_block_sizes_agree() {
+    let (mut found, mut wrong) = (0, Vec::new());
+    for (name, volume) in volumes() {
+        let unit = match (volume.requests, volume.bytes) {
+            (Some(_), None) => Unit::Requests,
+            (None, Some(_)) => Unit::Bytes,
+            (Some(_), Some(_)) | (None, None) => continue,
+        };
+        let mut machine = Machine::of(&volume, 3);
+        in_turns(&mut machine, &check_rows(), 6, 0.75);
+        let mut blocks: Vec<f64> = Vec::new();
+        for number in &machine.empty_rows {
+            blocks.push(check_rows()[*number].block);
+        }
+        let has_several_sizes = blocks.iter().any(|block| *block != blocks[0]);
+        if !has_several_sizes {
+            continue;
+        }
+        for bucket in find_buckets(&machine.stretches) {
+            found += 1;
+            if bucket.unit != unit {
+                wrong.push(format!("{name}: {bucket:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?} of {found}");
+    assert!(found >= 10, "{found}");
+}
+
+/// 500 requests and 100 MB per second for ever: 8 KiB wait for the one, and 1 MiB for the other.
+#[test]
+fn volume_with_two_limits_has_two_credits() {
+    let (_, disk) = &healthy()[0];
+    let volume = Volume {
+        requests: Some(Credit {
+            base: 500.0,
+            burst: 2000.0,
+            credit: 10_000.0,
+        }),
+        bytes: Some(Credit {
+            base: 100e6,
+            burst: 400e6,
+            credit: 5e8,
+        }),
+        ..disk.clone()
+    };
+    let mut machine = Machine::of(&volume, 1);
+    carry_out("check", &mut machine);
+    let mut buckets = find_buckets(&machine.stretches);
+    buckets.sort_by(|one, other| one.base.total_cmp(&other.base));
+    let [requests, bytes] = &buckets[..] else {
+        panic!("{buckets:?}");
+    };
+    assert_eq!((requests.unit, bytes.unit), (Unit::Requests, Unit::Bytes));
+    assert!(
+        is_near(requests.base, 500.0) && is_near(bytes.base, 100e6),
+        "{buckets:?}"
+    );
+    assert!(
+        is_near(requests.burst, 2000.0) && is_near(bytes.burst, 400e6),
+        "{buckets:?}"
+    );
+    let large = |number: &usize| check_rows()[*number].block > 8192.0;
+    assert!(!requests.rows.iter().any(large) && bytes.rows.iter().all(large));
+}
+
 fn healthy() -> Vec<(String, Volume)> {
     let mut disks = Vec::new();
     let kinds = [
