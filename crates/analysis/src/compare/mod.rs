@@ -1,12 +1,13 @@
 //! Compares runs metric by metric: gives a ratio with its interval and a verdict, or the reason why
 //! two figures cannot be compared. docs/compare.md explains the statistics.
 //!
-//! * `pair`: parts that both sides have; `pending_metric`: a metric until its verdict; `workload_metrics`, `survey`, `files`, `promised`,
-//!   `inserts`, `observed`: their metrics; `uncompared`: results without one; `rates`,
-//!   `latencies`: figures and errors, as a `side_estimate`; `distribution`: latencies.
+//! * `pair`: parts that both sides have; `pending_metric`: a metric until its verdict;
+//!   `workload_metrics`, `survey`, `files`, `promised`, `inserts`, `observed`: their metrics;
+//!   `uncompared`: results without one; `rates`, `latencies`: figures and errors, as a
+//!   `side_estimate`; `distribution`: latencies.
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
-//! * `comparable`: what must agree, `differing`: its codes, `workload_text`: in words; `differences` of the `facts`:
-//!   what may differ; `reasons`: why figures are not comparable.
+//! * `comparable`: what must agree, `differing`: its codes, `workload_text`: in words;
+//!   `differences` of the `facts`: what may differ; `reasons`: why figures are not comparable.
 //! * `depths`: answers of searches for a depth; `side_findings`: what is wrong with the disk of a
 //!   side.
 //! * `limit`: conditions of the user; `error`: why no comparison is made; `summary`, `notes`:

@@ -12,8 +12,8 @@ use super::student;
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
-/// The tail after the warm-up, and each side of a step, has at least this many batches: the variance
-/// of fewer is too often small by chance (Hoad, Robinson & Davies 2010).
+/// The tail after the warm-up, and each side of a step, has at least this many batches: the
+/// variance of fewer is too often small by chance (Hoad, Robinson & Davies 2010).
 const SIDE_BATCHES_MIN: usize = 5;
 /// A drift or a step is at least this share of the mean. A smaller difference does not count,
 /// however significant it is.
@@ -467,5 +467,68 @@ mod settle_slices_tests {
             })
             .count();
         assert!(unsettled <= 35, "{unsettled} of 1000");
+    }
+
+    /// So many cells with one count, then so many with another.
+    fn two_levels(head: (usize, f64), tail: (usize, f64)) -> Vec<f64> {
+        let mut values = vec![head.1; head.0];
+        values.extend(vec![tail.1; tail.0]);
+        values
+    }
+
+    /// Forty batches: a warm-up has at most a third of them, 13, and half as much again is dropped.
+    #[test]
+    fn head_of_another_level_is_warm_up_up_to_a_third_of_the_run() {
+        let values = two_levels((65, 30.0), (135, 100.0));
+        assert_eq!(judge_cut(&values, 13), WarmUp::Settled { dropped: 95 });
+        let values = two_levels((70, 30.0), (130, 100.0));
+        assert_eq!(judge_cut(&values, 14), WarmUp::Unsettled);
+    }
+
+    /// A head that is too long for a warm-up has the pace of the tail within 5 %.
+    #[test]
+    fn long_head_within_five_percent_of_the_tail_is_no_other_pace() {
+        for (level, expected) in [
+            (104.9, WarmUp::NONE),
+            (95.1, WarmUp::NONE),
+            (105.1, WarmUp::Unsettled),
+            (94.9, WarmUp::Unsettled),
+        ] {
+            let values = two_levels((100, level), (100, 100.0));
+            assert_eq!(judge_cut(&values, 20), expected, "{level}");
+        }
+    }
+
+    /// One operation more or less in a thousand is another level only by chance.
+    #[test]
+    fn head_within_a_thousandth_of_the_tail_is_level() {
+        for (level, expected) in [
+            (1000.9, WarmUp::NONE),
+            (1001.1, WarmUp::Settled { dropped: 75 }),
+        ] {
+            let values = two_levels((50, level), (150, 1000.0));
+            assert_eq!(judge_cut(&values, 10), expected, "{level}");
+        }
+    }
+
+    /// Fifteen full cells of 150 are five of 50: one more in the head is chance, three more are
+    /// not.
+    #[test]
+    fn few_full_cells_more_are_chance_where_most_are_empty() {
+        for (full_cells, expected) in [
+            (4, WarmUp::NONE),
+            (6, WarmUp::NONE),
+            (8, WarmUp::Settled { dropped: 75 }),
+        ] {
+            let mut values = two_levels((full_cells, 1.0), (50 - full_cells, 0.0));
+            values.extend(two_levels((15, 1.0), (135, 0.0)));
+            assert_eq!(judge_cut(&values, 10), expected, "{full_cells}");
+        }
+    }
+
+    #[test]
+    fn disk_that_stops_has_not_warmed_up() {
+        let values = two_levels((50, 100.0), (150, 0.0));
+        assert_eq!(judge_cut(&values, 10), WarmUp::Unsettled);
     }
 }

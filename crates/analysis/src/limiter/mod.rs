@@ -22,6 +22,7 @@ pub(crate) mod words;
 pub(crate) use bucket::{Bucket, find_bucket, sustained_from_ns, tokens};
 pub(crate) use late_fall::LateFall;
 pub(crate) use recorded::{credit_before, held_by_rows, late_fall_of};
+pub(crate) use row_stretches::waits_for_disk;
 pub(crate) use stretch::{Role, Stretch, Unit, evenness_counts_in, rate_of, slice_rate};
 
 use crate::estimate;
@@ -30,13 +31,14 @@ use diskproof_model::campaign::MovedBeside;
 use diskproof_model::data::RunData;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::{CachePolicy, EngineKind, Plan, Workload};
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
-use row_stretches::{RowKind, RowTimes};
+use row_stretches::{RowKind, RowTimes, planned_warmup_ns, role_of, uses_credit};
 use std::collections::BTreeSet;
+use stretch::in_order;
 
 /// A credit that ended on a target during the run, and all that moved on that target's disk.
 pub(crate) struct FoundCredit {
@@ -134,22 +136,6 @@ impl<'a> TargetsOfDisk<'a> {
     }
 }
 
-/// Returns `true` if the requests of a row waited for the disk, so that they show what a limiter
-/// allows.
-pub(crate) fn waits_for_disk(row: &Measurement) -> bool {
-    uses_credit(row)
-        && (row.cache.used != CachePolicy::Buffered
-            || row.workload.sync.is_ongoing()
-            || row.workload.streams.is_only(OpKind::Read))
-}
-
-/// Returns `true` if the requests of a row reach the disk while it runs, at once or when the page
-/// cache is written back: those that only move through the page cache use no credit.
-fn uses_credit(row: &Measurement) -> bool {
-    let is_passed_on = row.cache.used != CachePolicy::Cached || row.workload.sync.is_ongoing();
-    is_passed_on && row.engine.used != EngineKind::Null
-}
-
 /// The reads and writes on the disk of a target in the order of time: warm-ups, the filling of
 /// scratch files and dropped slices included, since all of them use credit.
 fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<Stretch> {
@@ -186,15 +172,6 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
         stretches.push(stretch_beside(moved));
     }
     in_order(stretches)
-}
-
-/// The warm-up of the workload with this name; 0 where the plan has none of this name.
-fn planned_warmup_ns(plan: &Plan, name: &str) -> u64 {
-    let mut workloads = plan.workloads().iter();
-    match workloads.find(|workload| workload.name == name) {
-        Some(workload) => workload.warmup_ns,
-        None => 0,
-    }
 }
 
 /// The slices of another side of a comparison as one cell: nothing finer is recorded.
@@ -278,12 +255,6 @@ pub(crate) fn stretches_of_cells<'a>(
     in_order(stretches)
 }
 
-/// The stretches by their start.
-fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
-    stretches.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
-    stretches
-}
-
 /// Reads and writes of a measurement over time, without their latencies.
 pub(crate) fn requests_of(row: &Measurement) -> TimeSeries {
     let series = OpKind::TRANSFERS
@@ -303,18 +274,6 @@ pub(crate) fn requests_of(row: &Measurement) -> TimeSeries {
             })
             .collect(),
         ..sum
-    }
-}
-
-/// The [`Role`] of a workload: it shows a limiter where only the disk delays its next request.
-fn role_of(workload: &Workload, plan: &Plan) -> Role {
-    let is_alone = plan
-        .group_of(&workload.name)
-        .is_none_or(|group| group.is_alone());
-    if !workload.is_paced() && plan.ping().is_none() && is_alone {
-        Role::Closed
-    } else {
-        Role::Shared
     }
 }
 

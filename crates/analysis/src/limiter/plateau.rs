@@ -13,8 +13,8 @@ const REQUESTS_MIN: f64 = 40.0;
 /// If cells are too few for a deviation, their running count may lie in a range of so many requests
 /// around a straight line.
 const LINE_REQUESTS: f64 = 2.0;
-/// The least fall to a plateau ([`LIMITER_FALL_MIN`]) where the earlier rate had fewer requests in flight: a disk may answer a deeper queue a
-/// little slower.
+/// The least fall to a plateau ([`LIMITER_FALL_MIN`]) where the earlier rate had fewer requests in
+/// flight: a disk may answer a deeper queue a little slower.
 pub(super) const SHALLOWER_FALL_MIN: f64 = 1.3;
 /// Two stretches of one rate may differ by this many standard errors of their counts.
 const CHANCE_ERRORS: f64 = 3.0;

@@ -4,9 +4,10 @@
 use super::credit::spent_before;
 use super::held::{HeldRate, held_rate};
 use super::late_fall::{LateFall, late_fall};
-use super::row_stretches::{RowKind, RowTimes};
-use super::stretch::{Role, Stretch, Unit, rate_of, slice_rate};
-use super::{in_order, planned_warmup_ns, role_of, uses_credit, waits_for_disk};
+use super::row_stretches::{
+    RowKind, RowTimes, planned_warmup_ns, role_of, uses_credit, waits_for_disk,
+};
+use super::stretch::{Role, Stretch, Unit, in_order, rate_of, slice_rate};
 use crate::estimate;
 use crate::moved::filled_from_ns;
 use diskproof_model::measurement::OpKind;

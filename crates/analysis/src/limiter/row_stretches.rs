@@ -4,8 +4,8 @@
 
 use super::stretch::{Role, Stretch};
 use diskproof_model::campaign::DroppedSlice;
-use diskproof_model::measurement::{MovedTotal, OpKind};
-use diskproof_model::plan::{SyncPolicy, Workload};
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
+use diskproof_model::plan::{CachePolicy, EngineKind, Plan, SyncPolicy, Workload};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::slice::WARMUP_PARTS;
 use diskproof_model::window::TimeSlice;
@@ -16,6 +16,43 @@ const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
 /// A warm-up has no series of its own. The first cells after it, up to this many, give its rate: a
 /// tenth of a second in the finest cells.
 const WARMUP_CELLS: usize = 10;
+
+/// Returns `true` if the requests of a row waited for the disk, so that they show what a limiter
+/// allows.
+pub(crate) fn waits_for_disk(row: &Measurement) -> bool {
+    uses_credit(row)
+        && (row.cache.used != CachePolicy::Buffered
+            || row.workload.sync.is_ongoing()
+            || row.workload.streams.is_only(OpKind::Read))
+}
+
+/// Returns `true` if the requests of a row reach the disk while it runs, at once or when the page
+/// cache is written back: those that only move through the page cache use no credit.
+pub(super) fn uses_credit(row: &Measurement) -> bool {
+    let is_passed_on = row.cache.used != CachePolicy::Cached || row.workload.sync.is_ongoing();
+    is_passed_on && row.engine.used != EngineKind::Null
+}
+
+/// The [`Role`] of a workload: it shows a limiter where only the disk delays its next request.
+pub(super) fn role_of(workload: &Workload, plan: &Plan) -> Role {
+    let is_alone = plan
+        .group_of(&workload.name)
+        .is_none_or(|group| group.is_alone());
+    if !workload.is_paced() && plan.ping().is_none() && is_alone {
+        Role::Closed
+    } else {
+        Role::Shared
+    }
+}
+
+/// The warm-up of the workload with this name; 0 where the plan has none of this name.
+pub(super) fn planned_warmup_ns(plan: &Plan, name: &str) -> u64 {
+    let mut workloads = plan.workloads().iter();
+    match workloads.find(|workload| workload.name == name) {
+        Some(workload) => workload.warmup_ns,
+        None => 0,
+    }
+}
 
 /// The times at which a row ran.
 pub(super) struct RowTimes<'a> {

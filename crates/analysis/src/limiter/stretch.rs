@@ -126,6 +126,12 @@ impl Stretch {
     }
 }
 
+/// The stretches by their start.
+pub(super) fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
+    stretches.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
+    stretches
+}
+
 /// The counts of cells that a limiter in this unit makes even: requests, or bytes as requests of
 /// the mean size. Only where sizes are mixed do the two differ.
 pub(crate) fn evenness_counts_in(unit: Unit, requests: &[f64], bytes: &[f64]) -> Vec<f64> {

@@ -5,6 +5,7 @@ use crate::fixture::{self, FixtureRun, states};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::MovedTotal;
+use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
 use diskproof_model::window::SliceOp;
 

@@ -1,6 +1,6 @@
 //! `burst-exhausted`: a volume was faster at first than it stays, because its burst credit was used
-//! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`. See the list
-//! of findings in the head of `bursts.rs`.
+//! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`. See the
+//! list of findings in the head of `bursts.rs`.
 
 use super::after_fall::{AfterFall, Fall};
 use super::bursts::*;

@@ -214,3 +214,32 @@ fn two_rows_are_not_judged() {
     let judged = judge_group(&[vec![sample(0), sample(1)]], None);
     assert!(judged.columns[0].is_none() && judged.overall.is_empty());
 }
+
+/// The constants of normal values belong together: the quartile is the median absolute deviation,
+/// and the variance of a median is π/2 of that of a mean.
+#[test]
+fn constants_are_those_of_normal_values() {
+    assert!((NORMAL_QUARTILE * DEVIATION_PER_MAD - 1.0).abs() < 1e-4);
+    assert!((Tail::normal().upper_quartile / NORMAL_QUARTILE - 1.0).abs() < 1e-3);
+    assert!((MEDIAN_VARIANCE / std::f64::consts::FRAC_PI_2 - 1.0).abs() < 1e-3);
+}
+
+/// Rows with normal tails and the spread of the prior have just this spread, and the error of their
+/// median.
+#[test]
+fn yardstick_is_the_spread_and_the_error_of_the_median() {
+    let prior = Prior {
+        spread: 0.02,
+        freedom: 4.0,
+    };
+    for other_rows in [2_usize, 10, 1000] {
+        let yardstick = Yardstick::new(0.02, prior, other_rows, Tail::normal());
+        let error_of_median = std::f64::consts::FRAC_PI_2 / other_rows as f64;
+        let expected = 0.02 * 0.02 * (1.0 + error_of_median);
+        assert!(
+            (yardstick.variance / expected - 1.0).abs() < 2e-3,
+            "{other_rows}: {}",
+            yardstick.variance
+        );
+    }
+}
