@@ -242,3 +242,103 @@ fn whole_cells(seconds: f64) -> u64 {
     let cell_ns = SERIES_CELL_NS as f64;
     ((seconds * 1e9 / cell_ns).round().max(1.0) * cell_ns) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::OpKind;
+    use diskproof_model::rate::RateCellKind;
+    use diskproof_model::window::{Window, WindowLatency};
+
+    const MS: u64 = 1_000_000;
+
+    /// A window of 250 ms with this many requests, the first of which is late.
+    fn window(number: u64, requests: u64) -> Window {
+        let mut answered = WindowLatency::default();
+        answered.intended.record_many(20 * MS, 1);
+        answered.intended.record_many(MS, requests - 1);
+        Window {
+            start_ns: number * 250 * MS,
+            end_ns: (number + 1) * 250 * MS,
+            threads: 1,
+            ops: [(OpKind::Read, answered)].into_iter().collect(),
+            ..Window::default()
+        }
+    }
+
+    /// The requests of each batch of half a second, of a trial with these windows.
+    fn batches(window_requests: &[u64]) -> Vec<u64> {
+        let mut measurement = fixture::run().measurements.remove(2);
+        measurement.workload.rate = Some(1000.0);
+        measurement.workload.shape.latency_target = Some(LatencyTarget {
+            latency_ns: 10 * MS,
+            percent: 99.0,
+            window_ns: 500 * MS,
+        });
+        measurement.windows.clear();
+        for (number, requests) in (0..).zip(window_requests) {
+            measurement.windows.push(window(number, *requests));
+        }
+        let trial = RateTrial::measured(0, RateCellKind::Near, &measurement).unwrap();
+        assert_eq!(trial.total().late, window_requests.len() as u64);
+        trial.batches.iter().map(|batch| batch.requests).collect()
+    }
+
+    /// A batch ends with the window that completes its length. The rest of a trial is too short to
+    /// show how lateness varies, and belongs to the batch before it.
+    #[test]
+    fn batches_of_a_trial_are_whole_and_its_rest_belongs_to_the_last() {
+        assert_eq!(batches(&[10, 20, 30, 40]), [30, 70]);
+        assert_eq!(batches(&[10, 20, 30, 40, 50]), [30, 120]);
+        assert_eq!(batches(&[10]), [10], "a trial has a batch in any case");
+        assert_eq!(batches(&[]), [0]);
+    }
+
+    /// Records state rates as text: the last of 17 digits may differ.
+    #[test]
+    fn recorded_trial_is_that_of_a_cell_but_for_rounding() {
+        let cell = RateCell {
+            kind: RateCellKind::Near,
+            rate: 1000.0,
+            warmup_s: 0.0,
+            time_s: 1.0,
+            batch_s: 1.0,
+            give_up_s: 1.0,
+        };
+        let measured = fixture::run().measurements.remove(2);
+        let mut workload = measured.workload.clone();
+        workload.rate = Some(1000.0);
+        workload.shape.latency_target = Some(LatencyTarget {
+            latency_ns: MS,
+            percent: 99.0,
+            window_ns: MS,
+        });
+        let measured = diskproof_model::measurement::Measurement {
+            workload,
+            ..measured
+        };
+        let trial = RateTrial::measured(0, RateCellKind::Near, &measured).unwrap();
+        for (rate, kind, expected) in [
+            (1000.0, RateCellKind::Near, true),
+            (1_000.000_000_9, RateCellKind::Near, true),
+            (1_000.000_002, RateCellKind::Near, false),
+            (1000.0, RateCellKind::Repeated, false),
+        ] {
+            let trial = RateTrial {
+                rate,
+                kind,
+                ..trial.clone()
+            };
+            assert_eq!(is_trial_of(&cell, &trial), expected, "{rate} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn times_of_trials_are_whole_cells_of_a_series() {
+        assert_eq!(whole_cells(0.0), SERIES_CELL_NS);
+        assert_eq!(whole_cells(0.014), SERIES_CELL_NS);
+        assert_eq!(whole_cells(0.016), 2 * SERIES_CELL_NS);
+        assert_eq!(whole_cells(1.0), 1_000_000_000);
+    }
+}

@@ -92,6 +92,11 @@ fn last_submitted_ns(slots: &[RequestSlot]) -> u64 {
 }
 
 /// A queue of requests on one backend. Belongs to the thread that made it.
+///
+/// A slot is free, then unsent (`submit`), in the kernel (`send`), reaped, and free again (`wait`).
+/// A short transfer goes from reaped back to unsent, for its rest. The buffer of a slot belongs to
+/// the kernel from `send` to the reap. It keeps what was read until the slot is sent again, so that
+/// content is sampled at the end of `wait`: later the caller may have submitted into that slot.
 #[derive(Debug)]
 pub struct Sampler<B, C> {
     backend: B,
@@ -107,13 +112,13 @@ pub struct Sampler<B, C> {
     /// Makes each written block unique.
     stamp: u64,
     /// Added to a slot's number to get the buffer of its writes.
-    write_shift: u32,
+    write_buffer_offset: u32,
     /// The end of a request that was over when its submission returned
     /// ([`Backend::ends_in_enqueue`]), read there and not at the next wait. After an idle second
     /// the processor's caches have lost the code in between, which would add several microseconds.
-    ended_ns: Option<u64>,
+    ended_in_enqueue_ns: Option<u64>,
     /// When completions were received last.
-    last_ns: u64,
+    last_received_ns: u64,
     interruptions: Vec<Interruption>,
     zero_blocks: ZeroSample,
     /// The content of no block is looked at before this time.
@@ -131,7 +136,7 @@ impl FileSampler {
     pub fn open(fd: OwnedFd, engine: EngineKind, config: QueueConfig) -> io::Result<Self> {
         let backend = AnyBackend::new(engine, fd, config)?;
         Ok(Self {
-            write_shift: config.write_shift,
+            write_buffer_offset: config.write_shift,
             ..Self::new(backend, WorkerClock::new(), config.depth, config.seed)
         })
     }
@@ -150,9 +155,9 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             reaped: Vec::with_capacity(depth as usize),
             ready: VecDeque::new(),
             stamp,
-            write_shift: 0,
-            ended_ns: None,
-            last_ns: 0,
+            write_buffer_offset: 0,
+            ended_in_enqueue_ns: None,
+            last_received_ns: 0,
             interruptions: Vec::new(),
             zero_blocks: ZeroSample::default(),
             next_look_ns: 0,
@@ -173,8 +178,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
     /// Compares the clock with its reference. Returns the time now.
     pub fn resync_clock(&mut self) -> u64 {
         let now = self.clock.now();
-        self.last_ns = self.clock.anchor(now);
-        self.last_ns
+        self.last_received_ns = self.clock.anchor(now);
+        self.last_received_ns
     }
 
     /// The time, in nanoseconds, in which this thread was ready to run and got no processor so far.
@@ -202,8 +207,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
         std::mem::take(&mut self.zero_blocks)
     }
 
-    /// Looks at the content of the read in a slot that is free again and not yet in use.
-    fn look_at(&mut self, index: u32, now: u64) {
+    /// Samples the content of the read in a slot that was reaped and not sent again.
+    fn sample_content(&mut self, index: u32, now: u64) {
         let request = self.slots[index as usize].request;
         if request.op != Op::Read || now < self.next_look_ns {
             return;
@@ -219,10 +224,10 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
 
     /// Excludes the times before `now` in which the process did not run. Returns the time then.
     fn exclude_interruptions(&mut self, now: u64) -> u64 {
-        let (slots, last_ns) = (&self.slots, self.last_ns);
+        let (slots, last_received_ns) = (&self.slots, self.last_received_ns);
         let mut interruptions = self
             .clock
-            .interruptions(now, || last_ns.max(last_submitted_ns(slots)));
+            .interruptions(now, || last_received_ns.max(last_submitted_ns(slots)));
         if interruptions.is_empty() {
             return now;
         }
@@ -277,12 +282,12 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             return Ok(());
         }
         self.backend.wait(WaitMode::Completion)?;
-        let ended_ns = match self.ended_ns.take() {
+        let ended_ns = match self.ended_in_enqueue_ns.take() {
             Some(ended_ns) => ended_ns,
             None => self.clock.now(),
         };
         let completed_ns = self.exclude_interruptions(ended_ns);
-        self.last_ns = completed_ns;
+        self.last_received_ns = completed_ns;
         let reaped = &mut self.reaped;
         self.backend
             .reap(&mut |slot, result| reaped.push((slot, result)));
@@ -314,7 +319,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             });
         }
         if let Some(index) = last_moved {
-            self.look_at(index, completed_ns);
+            self.sample_content(index, completed_ns);
         }
         Ok(())
     }
@@ -330,8 +335,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             slots,
             unsent,
             stamp,
-            write_shift,
-            ended_ns,
+            write_buffer_offset,
+            ended_in_enqueue_ns,
             ..
         } = self;
         backend.enqueue(&mut |buffers| {
@@ -339,7 +344,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             let slot = &mut slots[index as usize];
             let request = slot.request;
             let buffer = match request.op {
-                Op::Write => index + *write_shift,
+                Op::Write => index + *write_buffer_offset,
                 _ => index,
             };
             if slot.moved == 0 {
@@ -358,9 +363,12 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
                 skip: slot.moved,
             })
         })?;
-        if backend.ends_in_enqueue() && ended_ns.is_none() {
-            *ended_ns = Some(clock.now());
+        if backend.ends_in_enqueue() && ended_in_enqueue_ns.is_none() {
+            *ended_in_enqueue_ns = Some(clock.now());
         }
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -210,37 +210,8 @@ impl Session {
             }
         }
         let mut descriptors = open_descriptors(group, targets)?;
-        let requests_max = in_flight_max(group, targets.len());
-        let mut ready = Vec::new();
-        for descriptor in &mut descriptors {
-            let workload = &group.workloads[descriptor.member];
-            let target_index = descriptor.target;
-            let target = descriptor.open_target(targets);
-            let earlier = earlier.get(target_index).copied().unwrap_or_default();
-            let next = earlier.apply_to(workload);
-            let mut prepared = self.prepare(&next, target, requests_max, watch)?;
-            prepared.known.target = target_index;
-            prepared.earlier = earlier;
-            prepared.order_seed = self.order_seed;
-            ready.push(prepared);
-        }
-        // After all preparations: some of them empty the page cache.
-        let mut prepared = Vec::new();
-        for (mut prepared_target, descriptor) in ready.into_iter().zip(&mut descriptors) {
-            let target = descriptor.open_target(targets);
-            self.hold_in_memory(&mut prepared_target, target, watch)?;
-            prepared.push(Arc::new(prepared_target));
-        }
-        for target in 0..targets.len() {
-            let used = prepared
-                .iter()
-                .map(|prepared| &prepared.known)
-                .filter(|known| known.target == target)
-                .map(|known| (known.workload.name.as_str(), known.cache.used));
-            if let Some(clash) = page_cache_clash(used) {
-                return Err(RunError::from(clash));
-            }
-        }
+        let prepared = self.prepare_all(group, earlier, &mut descriptors, targets, watch)?;
+        refuse_page_cache_clash(&prepared, targets.len())?;
         let mut assignments = Vec::new();
         for (descriptor, prepared) in descriptors.iter().zip(&prepared) {
             assignments.push(Assignment {
@@ -258,6 +229,40 @@ impl Session {
         let measurements = self.measure(group, &opens, &assignments, Phase::Measure, watch)?;
         mark_content(&measurements, &prepared, targets);
         Ok(measurements)
+    }
+
+    /// Prepares the target of each descriptor, and then loads the pages into memory that workloads
+    /// want there, since some preparations empty the page cache. Returns an entry for each
+    /// descriptor.
+    fn prepare_all(
+        &self,
+        group: Group<'_>,
+        earlier: &[EarlierSlices],
+        descriptors: &mut [WorkloadDescriptor],
+        targets: &mut [OpenTarget],
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Arc<PreparedTarget>>, RunError> {
+        let requests_max = in_flight_max(group, targets.len());
+        let mut ready = Vec::new();
+        for descriptor in descriptors.iter_mut() {
+            let workload = &group.workloads[descriptor.member];
+            let target_index = descriptor.target;
+            let target = descriptor.open_target(targets);
+            let earlier = earlier.get(target_index).copied().unwrap_or_default();
+            let next = earlier.apply_to(workload);
+            let mut prepared = self.prepare(&next, target, requests_max, watch)?;
+            prepared.known.target = target_index;
+            prepared.earlier = earlier;
+            prepared.order_seed = self.order_seed;
+            ready.push(prepared);
+        }
+        let mut prepared = Vec::new();
+        for (mut prepared_target, descriptor) in ready.into_iter().zip(descriptors) {
+            let target = descriptor.open_target(targets);
+            self.hold_in_memory(&mut prepared_target, target, watch)?;
+            prepared.push(Arc::new(prepared_target));
+        }
+        Ok(prepared)
     }
 
     /// Runs a slice of each workload of a group together; `slices` has one for each workload, in
@@ -634,6 +639,24 @@ impl Session {
         }
         measurements
     }
+}
+
+/// Fails where workloads on one target would disturb each other's use of the page cache.
+fn refuse_page_cache_clash(
+    prepared: &[Arc<PreparedTarget>],
+    targets: usize,
+) -> Result<(), RunError> {
+    for target in 0..targets {
+        let used = prepared
+            .iter()
+            .map(|prepared| &prepared.known)
+            .filter(|known| known.target == target)
+            .map(|known| (known.workload.name.as_str(), known.cache.used));
+        if let Some(clash) = page_cache_clash(used) {
+            return Err(RunError::from(clash));
+        }
+    }
+    Ok(())
 }
 
 /// The indices of the other assignments on the target of this one.

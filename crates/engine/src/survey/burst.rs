@@ -256,6 +256,9 @@ mod tests {
         };
         rounds.add(&failed);
         assert!(rounds.is_over());
+        // Those that were in flight with it start no other.
+        rounds.add(&completion(3));
+        assert!(rounds.is_over());
         assert_eq!(rounds.throughput(), None);
     }
 
