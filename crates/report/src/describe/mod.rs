@@ -100,8 +100,13 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     ];
     page.extend(figure_sections(record));
     let is_brief = is_brief(record);
-    // A brief page has no room for caveats.
-    let caveats_on = if is_brief { Whole } else { Always };
+    // A brief page has no room for caveats, but nobody decides on a database without them.
+    let is_for_profile = record.plan.questions.fit_for.is_some();
+    let caveats_on = if is_brief && !is_for_profile {
+        Whole
+    } else {
+        Always
+    };
     // The terminal puts no empty line before a section called `notes`.
     let short_end_id = if is_brief { "notes" } else { "end" };
     page.push(Section::new("caveats", caveats_on, caveat_blocks(record)));

@@ -36,6 +36,21 @@ fn quick(mut record: Record) -> Record {
     record
 }
 
+/// The answer about a database is a promise, so its page says what was not tested; that of a quick
+/// run leaves it to `-v`.
+#[test]
+fn caveats_stand_on_the_brief_page_of_a_profile_alone() {
+    let mut record = fixture::healthy();
+    if let Some(verdict) = &mut record.verdict {
+        verdict.caveats = vec!["Bursts would-not-show.".to_owned()];
+    }
+    assert!(short(&record).contains("would-not-show"));
+    record.plan.questions.fit_for = Some("sqlite".to_owned());
+    assert!(short(&record).contains("would-not-show"));
+    record.plan.questions.fit_for = None;
+    assert!(!short(&quick(record)).contains("would-not-show"));
+}
+
 /// A run of `commit` with as many rows as that verb has at most.
 fn commit() -> Record {
     let mut record = fixture::healthy();
