@@ -3,8 +3,8 @@
 
 use crate::data::RunData;
 use crate::measurement::{
-    DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
-    SteadyOutcome, StopReason, VerifyResult, ZeroSample,
+    DeviceUse, EngineUse, Hang, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX,
+    Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
 use crate::request_log::RequestLog;
 use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
@@ -177,8 +177,7 @@ impl Measurement {
         self.dispatch_late = self.dispatch_late.saturating_add(dispatch_late);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
-        self.hang = self.hang.or(hang);
-        self.silence_before_ns = self.silence_before_ns.max(silence_before_ns);
+        self.merge_standstills(hang, silence_before_ns);
         self.interruptions.extend(interruptions);
         self.first_write = self.first_write.take().or(first_write);
         self.laid_out = self.laid_out.or(laid_out);
@@ -187,6 +186,12 @@ impl Measurement {
         self.requests.extend(requests);
         self.merge_request_log(request_log);
         self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
+    }
+
+    /// The first hang, and the longest silence before any part.
+    fn merge_standstills(&mut self, hang: Option<Hang>, silence_before_ns: u64) {
+        self.hang = self.hang.or(hang);
+        self.silence_before_ns = self.silence_before_ns.max(silence_before_ns);
     }
 
     /// Adds the requests of another part, if they were kept.

@@ -82,6 +82,7 @@ mod tests {
         trials.extend(depth.map(|depth| trial(depth, true)));
         trials.push(trial(64, false));
         record.results = vec![TaskResult::Depth(LatencySearch {
+            objection: None,
             target: LatencyTarget {
                 latency_ns,
                 percent: 99.0,
