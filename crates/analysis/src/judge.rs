@@ -74,7 +74,13 @@ use diskproof_model::trend::RunToRun;
 /// 15: stalls of a load are found by its longest requests, and those of this program are none of
 /// the target. Trials on one version of PostgreSQL advise no other. A disk that stops answering
 /// leaves a profile undecided, and its phases reach to the end.
-pub const JUDGING_VERSION: u32 = 15;
+///
+/// 16: a limiter counts in the unit in which blocks of several sizes agree, and may have one of
+/// each. A sustained load is steady only after its last fall. Slices without a row keep their
+/// pauses and hangs, a search for a depth that rests on nothing is undecided, and cells whose
+/// requests failed get no prediction. INSERTs can be imprecise, holes object by their effect, a hot
+/// disk says so of its health, and a disk that is slow beyond a place holds what it claims.
+pub const JUDGING_VERSION: u32 = 16;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]
