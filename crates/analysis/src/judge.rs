@@ -173,9 +173,9 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         .collect();
     results::add_summaries(&mut record, data);
     record.findings = rules::findings(&record);
-    add_limits(&mut record);
     results::add_answers(&mut record, data);
     drop_other_causes(&mut record);
+    add_limits(&mut record);
     record.advice = advised_settings(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
@@ -203,23 +203,30 @@ fn kept(data: &RunData) -> Kept {
     }
 }
 
-/// Drops the findings that state another cause of a fall than the result of a sustained load. Rules
-/// examine the load alone, the result also what happened after its pauses and what the disks
-/// counted.
+/// Drops the findings that state another cause of the load's fall than the result of a sustained
+/// load. Rules examine the load alone, the result also what happened after its pauses and what the
+/// disks counted. What another row shows, such as that of a precondition, stays.
 fn drop_other_causes(record: &mut Record) {
     let Some(sustain) = record.sustain() else {
         return;
     };
     let cause = sustain.drop.as_ref().map(|drop| drop.cause);
+    let load = record
+        .measurements
+        .iter()
+        .position(|row| row.data.workload.name == sustain.workload);
     record
         .findings
         .retain(|finding| match rules::cause_stated_by(&finding.code) {
-            Some(stated) => cause == Some(stated),
-            None => true,
+            Some(stated) if cause != Some(stated) => match load {
+                Some(index) => !finding.concerns(index),
+                None => false,
+            },
+            Some(_) | None => true,
         });
 }
 
-/// Adds what limited each workload. The findings must already be there.
+/// Adds what limited each workload. The findings must already be there, and be final.
 fn add_limits(record: &mut Record) {
     let indices = 0..record.measurements.len();
     let limits: Vec<_> = indices.map(|index| limited_by(record, index)).collect();

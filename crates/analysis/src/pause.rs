@@ -3,14 +3,13 @@
 
 use crate::{estimate, slices};
 use diskproof_model::campaign::SlicePause;
-use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement, SILENCE_NS_MIN};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::row::LatencySummary;
 use diskproof_model::series::TimeSeries;
 
-/// Shorter pauses are within what a disk's own housekeeping and a busy host do. Chosen, not
-/// measured.
-pub(crate) const LENGTH_NS_MIN: u64 = 500_000_000;
+/// Shorter pauses are within what a disk's own housekeeping and a busy host do.
+pub(crate) const LENGTH_NS_MIN: u64 = SILENCE_NS_MIN;
 
 /// A pause is at least this many times the median latency: where requests take 400 ms each, half a
 /// second without a completion is no exception. Chosen, not measured.

@@ -135,9 +135,9 @@ fn fill_cell(cell: &mut SweepCell, row: &Row) {
     let ops = CellOps::from_row(row);
     if ops.count == 0 {
         match (row.data.hang, row.errors_total()) {
-            (Some(_), _) => {
+            (Some(hang), _) => {
                 cell.state = CellState::Failed;
-                cell.why = Some("the disk stopped answering".to_owned());
+                cell.why = Some(hang.clause().to_owned());
             }
             (None, 0) => {
                 cell.why = Some("no request completed in the time of this cell".to_owned());

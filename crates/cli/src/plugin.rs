@@ -405,8 +405,8 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     Ok(match newest_run(&runs, &path_text, &unreadable) {
         NewestRun::None => unknown(format!("{}: no saved run", path.display())),
         NewestRun::Unreadable(run_id) => unknown(format!(
-            "{}: run {} may be the newest, but cannot be read; 'diskproof history delete {}' \
-             removes it",
+            "{}: run {} may be the newest, but cannot be read: it is damaged, or another version \
+             of diskproof saved it; 'diskproof history delete {}' removes it",
             path.display(),
             short_id(run_id),
             short_id(run_id)

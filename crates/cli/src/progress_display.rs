@@ -9,6 +9,7 @@ mod recent_rates;
 mod reports;
 mod schedule;
 mod screen;
+mod silence_notes;
 
 use crate::interrupt;
 use crate::load_screen::LoadScreen;
@@ -29,9 +30,9 @@ use diskproof_model::units::format_duration;
 use diskproof_model::window::TimeSlice;
 use lines::{found_line, headline_rates, round_figures, survey_figures};
 pub(crate) use recent_rates::RecentRates;
-use reports::SilenceNotes;
 pub(crate) use schedule::AfterSlice;
 use schedule::RunSchedule;
+use silence_notes::SilenceNotes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

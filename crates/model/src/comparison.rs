@@ -45,7 +45,7 @@ pub struct Side {
     /// The runs whose figures are taken together.
     pub runs: Vec<RunReference>,
     /// Failures and warnings of its runs about their disks, such as health or stalls, failures
-    /// first. No verdict contains them, because the figures are right.
+    /// first. A verdict is about figures only, so none contains them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<SideFinding>,
 }

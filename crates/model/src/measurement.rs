@@ -101,7 +101,7 @@ pub struct Measurement {
     pub hang: Option<Hang>,
     /// The longest time in which the target answered nothing while it was made ready for the
     /// workload, or for one of its slices, in nanoseconds; 0 where none was as long as
-    /// [`SILENCE_NS_MIN`].
+    /// [`SILENCE_NS_MIN`], or as the kind of disk needs to start its motor or to empty its cache.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub silence_before_ns: u64,
     /// Times in which this program did not run.
@@ -273,6 +273,17 @@ pub struct Hang {
     /// took longer than the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+}
+
+impl Hang {
+    /// The hang as a clause. Of a late one nothing tells whether the target is slow or hangs.
+    pub fn clause(&self) -> &'static str {
+        if self.late {
+            "requests had no answer when the run ended"
+        } else {
+            "the disk stopped answering"
+        }
+    }
 }
 
 /// The place of an instant of the run in a measurement.

@@ -74,8 +74,8 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 ///
 /// 15: a search for a rate measures a trial again in which a stall may have hidden the rate.
 ///
-/// 16: campaigns end a credit in the unit that blocks of several sizes agree on, and a mix with even
-/// rates has the sizes and the order of fio where it carries out a command line of fio.
+/// 16: campaigns end a credit in the unit that blocks of several sizes agree on, and a mix with
+/// even rates has the sizes and the order of fio where it carries out a command line of fio.
 pub const METHOD_VERSION: u32 = 16;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;

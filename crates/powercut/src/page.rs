@@ -169,8 +169,8 @@ fn names_run(sector: &[u8], run: u128) -> bool {
         && sector.get(RUN_AT..STREAM_AT) == Some(&run.to_le_bytes()[..])
 }
 
-/// True of an intact sector of a run that started after that of `place`. The clock of the writer may
-/// have been set back meanwhile: such a run counts as an earlier one.
+/// True of an intact sector of a run that started after that of `place`, by the writers' clocks. A
+/// later run whose clock had been set back counts as an earlier one, and the reverse.
 fn is_of_later_run(sector: &[u8], place: PageLabel) -> bool {
     if sector.len() != SECTOR_BYTES || sector[..RUN_AT] != *MAGIC || names_run(sector, place.run) {
         return false;

@@ -224,8 +224,9 @@ fn not_proven_meaning(reason: Option<NotProvenReason>) -> &'static str {
              its last reports. Stop the writer, or verify against the complete log."
         }
         Some(NotProvenReason::Overwritten) => {
-            "A later run of powercut wrote over the pages of this one, so nothing shows what the \
-             disk had kept. Verify that run, or test again."
+            "The pages of this run have those of one that started later, by its clock, in their \
+             place: it wrote over them, so nothing shows what the disk had kept. Verify that run, \
+             or test again."
         }
         Some(NotProvenReason::NothingVanished) | None => {
             "Every acknowledged write is there, and so is every write that the disk had only \

@@ -20,8 +20,9 @@ use diskproof_model::row::Row;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::counted;
 
-/// Up to this share of a span may be unwritten. With more, reads say more about the filesystem than
-/// about the disk: it changes a rate by as much as half of the default margin.
+/// Up to this share of a span may be unwritten. It changes a rate by half of the default margin.
+/// The finding `unwritten-blocks` allows more: a figure by itself need not be told from one that is
+/// 2 % away, and holes of one side alone would show as a difference.
 const UNWRITTEN_MAX: f64 = 0.01;
 /// The content of two spans counts as the same if the shares of their zero blocks, or of their
 /// unwritten blocks, differ by at most this: a disk or a thin volume need not move zeros. Chosen:

@@ -31,27 +31,21 @@ pub(super) fn depths_sentence(sides: &Sides<'_>) -> Option<String> {
 fn answers_of_side(side: &[NamedRun<'_>]) -> String {
     let mut answers = Vec::new();
     for named in side {
-        let record = named.run.record;
-        if let Some(search) = record.latency_search() {
-            let answer = answer_text(record, search);
+        if let Some(search) = named.run.record.latency_search() {
+            let answer = answer_text(search);
             answers.push(format!("{answer} in {}", named.name));
         }
     }
     answers.join(", ")
 }
 
-/// The depth of a search. It is undecided where the figure that it rests on is not the disk's, and
-/// where the search ended early.
-fn answer_text(record: &Record, search: &LatencySearch) -> String {
-    let decisive = search.found().or_else(|| search.first_miss());
-    let measured = decisive.and_then(|trial| {
-        let rows = &record.measurements;
-        rows.iter()
-            .position(|row| row.data.workload.name == trial.workload)
-    });
-    let objection = measured.and_then(|index| record.objection(FigureSource::Measurement(index)));
+/// The depth of a search, as its run answers. It is undecided where the figure that it rests on is
+/// not the disk's, and where the search ended early.
+fn answer_text(search: &LatencySearch) -> String {
+    if search.objection.is_some() {
+        return "undecided".to_owned();
+    }
     match (search.depth, search.is_settled) {
-        _ if objection.is_some() => "undecided".to_owned(),
         (Some(depth), true) => depth.to_string(),
         (Some(depth), false) => format!("at least {depth}"),
         (None, true) => "none".to_owned(),

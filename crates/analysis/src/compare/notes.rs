@@ -5,6 +5,7 @@ use super::reasons::{is_shared_disturbance, load_average};
 use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
 use crate::estimate::largest_by;
 use crate::limiter::words::credit_text;
+use crate::rules::is_credit_of_disk;
 use crate::untested::untested;
 use diskproof_model::comparison::{Basis, MetricComparison, Verdict};
 use diskproof_model::units::format_duration;
@@ -89,6 +90,9 @@ fn burst_notes(named: &NamedRun<'_>) -> Vec<String> {
     let (name, record) = (&named.name, named.run.record);
     let mut notes = Vec::new();
     for credit in &record.burst_credits {
+        if !is_credit_of_disk(record, credit) {
+            continue;
+        }
         let text = credit_text(credit);
         notes.push(match record.targets.get(credit.target) {
             Some(target) if record.targets.len() > 1 => {

@@ -478,20 +478,21 @@ impl Row {
 
     /// The failures and warnings of its runs about the disk itself, each once, failures first.
     pub(super) fn troubles(&self) -> Vec<FleetReason> {
-        let mut troubles: Vec<&FindingOfRow> = Vec::new();
-        for finding in self.runs.iter().flat_map(|run| &run.findings) {
-            let is_known = troubles.iter().any(|known| known.code == finding.code);
-            if finding.is_trouble && !is_known {
-                troubles.push(finding);
-            }
-        }
+        let mut troubles: Vec<&FindingOfRow> = self
+            .runs
+            .iter()
+            .flat_map(|run| &run.findings)
+            .filter(|finding| finding.is_trouble)
+            .collect();
         troubles.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-        let mut reasons = Vec::new();
+        let mut reasons: Vec<FleetReason> = Vec::new();
         for finding in troubles {
-            reasons.push(FleetReason {
-                code: finding.code.clone(),
-                text: uncapitalised(&finding.title),
-            });
+            if reasons.iter().all(|known| known.code != finding.code) {
+                reasons.push(FleetReason {
+                    code: finding.code.clone(),
+                    text: uncapitalised(&finding.title),
+                });
+            }
         }
         reasons
     }
@@ -645,6 +646,16 @@ fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
             && finding.rests_on(&format!("/results/{index}"))
         {
             concerned.insert(surface.data.target);
+        }
+    }
+    if finding.rests_on("/stalled")
+        && let Some(stalled) = &record.stalled
+    {
+        concerned.extend(stalled.target);
+    }
+    for (index, slice) in record.dropped.iter().enumerate() {
+        if finding.rests_on(&format!("/dropped/{index}")) {
+            concerned.insert(slice.target);
         }
     }
     concerned.is_empty() || concerned.contains(&target)

@@ -10,7 +10,7 @@ use diskproof_model::expectation::Expectation;
 use diskproof_model::finding::{Finding, Meaning, Severity};
 use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
 use diskproof_model::health::DiskHealth;
-use diskproof_model::record::TaskResult;
+use diskproof_model::record::{Stalled, TaskResult};
 use diskproof_model::target::{Layer, Link, Rank};
 use std::collections::BTreeSet;
 
@@ -1035,6 +1035,31 @@ fn health_of_one_disk_accuses_no_other_target() {
     let targets: Vec<&str> = failed.map(|row| row.target.as_str()).collect();
     assert_eq!(targets, ["/second"]);
     assert_eq!(names(&fleet, RowState::Alike).len(), 4);
+}
+
+/// A hang between requests is that of the target that was silent.
+#[test]
+fn hang_of_one_target_accuses_no_other() {
+    let mut all = records(4);
+    let mut second = all[2].targets[0].clone();
+    second.path = "/second".to_owned();
+    all[2].targets.push(second);
+    all[2].stalled = Some(Stalled {
+        around: "random-read".to_owned(),
+        lasted_ns: 45_000_000_000,
+        target: Some(1),
+    });
+    all[2].findings.push(Finding {
+        says: Meaning::EndedEarly,
+        ..fixture::finding("hung", Severity::Failure, "/stalled/lasted_ns")
+    });
+    let fleet = judged(&all);
+    let failed = fleet
+        .rows
+        .iter()
+        .filter(|row| row.state == RowState::Errors);
+    let targets: Vec<&str> = failed.map(|row| row.target.as_str()).collect();
+    assert_eq!(targets, ["/second"]);
 }
 
 /// The record of a ping, which has no figure.

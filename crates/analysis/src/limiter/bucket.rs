@@ -210,6 +210,9 @@ struct RowAtBase {
 impl RowAtBase {
     /// Returns `true` if its mean rate is that of the bucket, but for the ends of its time.
     fn is_at(&self, base: f64) -> bool {
+        if self.requests < AT_BASE_REQUESTS_MIN {
+            return false;
+        }
         let error = LEVEL_DIFFERENCE_MAX.max(END_REQUESTS / self.requests);
         let rate = self.moved * 1e9 / self.length_ns;
         (rate / base - 1.0).abs() <= error
@@ -218,6 +221,9 @@ impl RowAtBase {
 
 /// The rates of a few requests differ by this many of them through the ends of their time alone.
 const END_REQUESTS: f64 = 2.0;
+/// With fewer requests almost any rate would count as that of the base. With these it is known to a
+/// tenth. Chosen, not measured.
+const AT_BASE_REQUESTS_MIN: f64 = 20.0;
 
 /// The rows that share the base rate once the credit is used up: those with a plateau, and those
 /// with too few requests for one, as large blocks have, that end at this rate. Credit that was

@@ -97,15 +97,13 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
         let why = uncapitalised(&objection.text());
         return Some(format!("undecided which depth keeps {promise}: {why}"));
     }
-    if let Some(row) = record
-        .measurements
-        .iter()
-        .find(|row| row.data.hang.is_some())
-    {
-        let depth = row.data.workload.depth;
-        return Some(format!(
-            "undecided which depth keeps {promise}: at depth {depth}, the disk stopped answering"
-        ));
+    for row in &record.measurements {
+        if let Some(hang) = &row.data.hang {
+            let (depth, why) = (row.data.workload.depth, hang.clause());
+            return Some(format!(
+                "undecided which depth keeps {promise}: at depth {depth}, {why}"
+            ));
+        }
     }
     let Some(found) = search.found() else {
         let FirstMiss { depth, late } = first_miss?;

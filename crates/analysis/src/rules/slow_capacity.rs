@@ -12,8 +12,8 @@ pub(super) const RULE: Rule = Rule {
     summary: "An acceptance test found a place on the disk from which on it is many times slower \
               than before it. Everything that was written came back.",
     remedy: Remedy::Always(
-        "Return the disk if its seller promised one speed for all of it. To use the fast part, make \
-         a partition that ends before the slow one, and test that with diskproof accept.",
+        "Return the disk if its seller promised one speed for all of it. To use the fast part, \
+         make a partition that ends before the slow one, and test that with diskproof accept.",
     ),
     check: Check::Acceptance(check),
     says: Meaning::Disk,

@@ -241,6 +241,10 @@ fn unseen_runs(unreadable: &[UnreadableRun], unsaved: Vec<UnsavedRun>) -> Vec<Un
         });
     }
     for UnsavedRun { name, run } in unsaved {
+        // An observation has no figure that a condition is about.
+        if run.as_ref().is_some_and(|run| !run.has_measured()) {
+            continue;
+        }
         let (started, targets) = match run {
             Some(run) => (run.started.parse().ok(), Some(run.targets)),
             None => (None, None),

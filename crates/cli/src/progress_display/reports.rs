@@ -3,6 +3,7 @@
 
 use super::deadline::precedes_measured_time;
 use super::lines::{NAME_COLUMNS, progress_text, survey_left_ns, survey_line};
+use super::silence_notes::FIRST_NOTE_NS;
 use super::{ProgressDisplay, RECENT_CELLS, RecentRates};
 use crate::flags::SECOND;
 use crate::stdio::{Verbosity, eprint_line, progress_columns};
@@ -18,42 +19,10 @@ const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(10)..=Duration::from_secs(600);
 /// The progress line shows a silence of this length; shorter ones are normal for disks.
 const SILENCE_SHOWN_NS: u64 = 2 * SECOND;
-/// A note about a silence comes after this time; each further one after twice the time. Chosen, not
-/// measured.
-const FIRST_NOTE_NS: u64 = 10 * SECOND;
 
 /// The time after which another line reports where a scan could resume that takes so long.
 fn resume_interval(elapsed: Duration) -> Duration {
     (elapsed / RESUME_DIVISOR).clamp(*RESUME_EVERY.start(), *RESUME_EVERY.end())
-}
-
-/// Decides when a silence is noted: after ten seconds, and again after twice the time each.
-#[derive(Debug)]
-pub(super) struct SilenceNotes {
-    /// The length of the silence that the next note reports.
-    next_ns: u64,
-}
-
-impl Default for SilenceNotes {
-    fn default() -> Self {
-        Self {
-            next_ns: FIRST_NOTE_NS,
-        }
-    }
-}
-
-impl SilenceNotes {
-    /// True if a silence of this length is noted now. A short one begins the notes anew.
-    fn is_due(&mut self, silence_ns: u64) -> bool {
-        if silence_ns >= self.next_ns {
-            self.next_ns *= 2;
-            return true;
-        }
-        if silence_ns < FIRST_NOTE_NS {
-            self.next_ns = FIRST_NOTE_NS;
-        }
-        false
-    }
 }
 
 /// The lines about progress.
@@ -223,19 +192,6 @@ fn phase_words(phase: Phase) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn silence_is_noted_after_ten_seconds_and_after_twice_the_time_each() {
-        let mut notes = SilenceNotes::default();
-        let mut noted = Vec::new();
-        // A longer silence goes on, a shorter one is another.
-        for seconds in [2, 9, 10, 11, 19, 20, 39, 40, 3, 9, 10, 19] {
-            if notes.is_due(seconds * SECOND) {
-                noted.push(seconds);
-            }
-        }
-        assert_eq!(noted, [10, 20, 40, 10]);
-    }
 
     #[test]
     fn point_to_resume_is_reported_each_fiftieth_of_the_time() {

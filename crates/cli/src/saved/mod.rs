@@ -8,6 +8,7 @@ mod journals;
 mod place;
 mod recovery;
 mod reference;
+mod short_id;
 mod stream;
 mod unfinished;
 
@@ -31,8 +32,9 @@ pub(crate) use place::{empty_text, history_place, make_history, register_history
 pub(crate) use recovery::{RecoveredHistory, UnsavedRun, open, open_recovered};
 pub(crate) use reference::{
     find, load, load_all, load_all_whole, load_file, named_or_recorded, names_run, parse_label,
-    run_id, short_id,
+    run_id,
 };
+pub(crate) use short_id::short_id;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};

@@ -2,7 +2,7 @@
 //! reads it: `latest` is the newest run also where that run was killed.
 
 use super::place::{empty_text, history_answer, history_place, open_if_there};
-use super::reference::short_id;
+use super::short_id::short_id;
 use crate::failure::Failure;
 use crate::stdio::{colored_record_page, eprint_line};
 use diskproof_analysis::again::judged_quietly;
@@ -43,22 +43,23 @@ pub(crate) struct UnsavedRun {
 
 /// Opens the history with the runs that were killed in it.
 pub(crate) fn open_recovered(place: &HistoryPlace) -> Result<RecoveredHistory, Failure> {
-    let mut unsaved = Vec::new();
-    match recover_unsaved_runs(place) {
-        Ok(recovery) => {
-            for note in recovery.notes {
-                eprint_line(&note);
-            }
-            unsaved = recovery.unsaved;
-        }
+    let recovery = match recover_unsaved_runs(place) {
+        Ok(recovery) => recovery,
         // Another user's history may be readable in a folder that cannot be listed.
-        Err(error) => eprint_line(&format!(
-            "runs that were killed are not looked for: {error}"
-        )),
+        Err(error) => Recovery {
+            notes: vec![format!("runs that were killed are not looked for: {error}")],
+            unsaved: vec![UnsavedRun {
+                name: format!("a run that was killed ({error})"),
+                run: None,
+            }],
+        },
+    };
+    for note in recovery.notes {
+        eprint_line(&note);
     }
     Ok(RecoveredHistory {
         history: open_if_there(place)?,
-        unsaved,
+        unsaved: recovery.unsaved,
     })
 }
 
@@ -78,7 +79,7 @@ fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Recovery, Failure> {
     for error in left.errors {
         notes.push(format!("a run that had not been saved stays: {error}"));
         unsaved.push(UnsavedRun {
-            name: error.to_string(),
+            name: format!("a run that cannot be read ({error})"),
             run: None,
         });
     }

@@ -3,22 +3,16 @@
 use super::document::{SavedDocument, from_file, is_file, judged};
 use super::place::{history_place, open_if_there};
 use super::recovery::open;
+use super::short_id::short_id;
 use crate::failure::Failure;
 use diskproof_history::{History, StoredRun};
 use diskproof_model::record::Record;
 use std::path::{Path, PathBuf};
 
-/// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
-const SHORT_ID_DIGITS: usize = 8;
 /// Fewer digits are more likely a mistyped label.
 const ID_PREFIX_DIGITS_MIN: usize = 4;
 /// Digits of a whole run id.
 const RUN_ID_DIGITS: usize = 32;
-
-/// The first digits of a run's id, as lists show it.
-pub(crate) fn short_id(run_id: &str) -> &str {
-    run_id.get(..SHORT_ID_DIGITS).unwrap_or(run_id)
-}
 
 /// The record that `reference` names: a file, `latest`, `latest~N`, a label (its newest run) or the
 /// beginning of a run's id.

@@ -88,7 +88,7 @@ pub(crate) fn judge_again(
     };
     in_use::judge(root, Subject::Device(&family), reasons);
     let uses = space::of_released(&now);
-    space::judge_files(&uses, space::FREE_OR_SMALLER, reasons);
+    space::shared::judge_files(&uses, space::shared::FREE_OR_SMALLER, reasons);
     snapshots::judge(&now, now.size_bytes, reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);
 }
@@ -218,8 +218,8 @@ fn read_family(
     }
     for device in &family.unfollowed {
         reasons.add(
-            format!("the devices below {device}, of which it is made, cannot all be found"),
-            Step::clause("name one of the devices below it, or another device"),
+            format!("it is made of {device}, and not all that lies below that can be found"),
+            Step::clause("name another device"),
         );
     }
     if let Some(layer) = identity.layers.first()

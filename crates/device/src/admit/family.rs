@@ -118,7 +118,7 @@ pub(crate) struct DeviceFamily {
     pub(crate) files_below: Vec<BackingFile>,
     /// Kernel names of the loop devices above these.
     pub(crate) loops_below: Vec<String>,
-    /// Devices below which others lie that could not be found: a kernel name, or `major:minor`.
+    /// Kernel names of devices below which others lie that could not be found.
     pub(crate) unfollowed: Vec<String>,
 }
 
@@ -265,7 +265,7 @@ impl DeviceFamily {
         }
         for device in devices_in(&above.sysfs.join("slaves")) {
             let Some(disk) = member(root, &device).and_then(disk_around) else {
-                self.unfollowed.push(device);
+                self.unfollowed.push(above.name.clone());
                 continue;
             };
             let Some(path) = backing_path(&disk.sysfs) else {
@@ -655,6 +655,6 @@ mod tests {
         sysfs.add_block_device("x/dm-0", "253:0", &[]);
         sysfs.write_attribute("devices/x/dm-0/slaves/loop7/dev", "7:7");
         let family = DeviceFamily::read(&sysfs.root(), "253:0").unwrap();
-        assert_eq!(family.unfollowed, ["7:7"]);
+        assert_eq!(family.unfollowed, ["dm-0"]);
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn judge_again(
     let before = Ancestry::above_file(&identity.path, held.id())?;
     let gaps = judge_owners(root, identity, fd, reasons);
     let uses = space::of_file(identity, fd);
-    space::judge_files(&uses, space::FREE_OR_SMALLER, reasons);
+    space::shared::judge_files(&uses, space::shared::FREE_OR_SMALLER, reasons);
     let scanned = Inspector::through(fd).scan(identity.size_bytes, &[]);
     contents::judge_file(&scanned, reasons);
     held.check_steady(&identity.path)?;

@@ -143,7 +143,7 @@ pub fn check_space_together<'a>(
     admissions: impl Iterator<Item = &'a Admission>,
 ) -> Result<(), Refusal> {
     let mut reasons = RefusalReasons::default();
-    space::judge_together(
+    space::shared::judge_together(
         admissions.flat_map(|admission| &admission.space),
         &mut reasons,
     );
@@ -220,7 +220,7 @@ fn admit_overwriting(
         }
     };
     let space = space::of_released(&identity);
-    space::judge_files(&space, space::FREE_OR_SMALLER, &mut reasons);
+    space::shared::judge_files(&space, space::shared::FREE_OR_SMALLER, &mut reasons);
     snapshots::judge(&identity, identity.size_bytes, &mut reasons);
     if !reasons.is_empty() {
         return Err(reasons.into_stepwise_refusal(overwriting_asked(&identity)));
@@ -327,7 +327,7 @@ fn file_asked(identity: &TargetIdentity, name: Option<&str>, size_bytes: u64) ->
 /// directory.
 pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     let room = room_in_filesystem(identity);
-    match space::room_in_images(identity) {
+    match space::shared::room_in_images(identity) {
         Some(in_images) => room.min(in_images - in_images % SPACE_STEP_BYTES),
         None => room,
     }
@@ -430,7 +430,7 @@ fn judge_directory(
     }
     let space = space::of_directory(identity, need);
     let remedy = space_remedy(scratch_bytes_max(identity), files);
-    space::judge_files(&space, &remedy, reasons);
+    space::shared::judge_files(&space, &remedy, reasons);
     snapshots::judge(identity, need.size_bytes, reasons);
     space
 }

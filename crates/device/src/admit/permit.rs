@@ -1,7 +1,8 @@
 //! The types by which a caller passes the gate: the user's consent and the caller's intent go in,
 //! and an [`Admission`] comes out. It is the only way to open a target for writing.
 
-use super::space::{SpaceUse, unknown_space};
+use super::space::SpaceUse;
+use super::space::unknown::unknown_space;
 use diskproof_model::target::TargetIdentity;
 
 /// The user's permission to overwrite existing files.

@@ -34,7 +34,10 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
             if names.iter().all(|name| directory.holds(name)) {
                 let (path, names) = (directory.path.display(), names.join(" and "));
                 return reasons.add(
-                    format!("{path} is a data directory of {whose}, because it contains {names}"),
+                    format!(
+                        "{path} is a data directory of {whose}, because it contains, or may \
+                         contain, {names}"
+                    ),
                     Step::clause("name a file that belongs to no server, or a directory"),
                 );
             }

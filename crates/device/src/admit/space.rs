@@ -3,8 +3,8 @@
 //! Reads metadata only. Whether a filesystem has that much is judged in [`shared`], since it may
 //! serve several of them; what nothing shows is named in [`unknown`].
 
-mod shared;
-mod unknown;
+pub(super) mod shared;
+pub(super) mod unknown;
 
 use crate::file::extents::{shared_bytes, unallocated_bytes, unwritten_bytes};
 use crate::file::held::Held;
@@ -17,10 +17,8 @@ use crate::kernel::sysroot::SysRoot;
 use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{OFlags, fstat};
-pub(super) use shared::{FREE_OR_SMALLER, judge_files, judge_together, room_in_images};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-pub(super) use unknown::unknown_space;
 
 /// The space that is going to be written in a directory.
 #[derive(Debug, Clone, Copy)]

@@ -70,9 +70,12 @@ impl WatchedCall<'_> {
         let mut last_silent_ns = 0;
         let mut longest_silence_ns = 0;
         let tick = |silent_ns: u64| {
-            longest_silence_ns = longest_silence_ns.max(silent_ns);
             elapsed_ns += silent_ns.saturating_sub(last_silent_ns);
             let CallProgress { has_moved, done } = look(&mut series, elapsed_ns);
+            // Where it has moved, this thread may have waited for a processor, not the call.
+            if !has_moved {
+                longest_silence_ns = longest_silence_ns.max(silent_ns);
+            }
             let control = watch.tick(&Progress {
                 done: Some(done),
                 silence: self.target.map(|target| Silence {
@@ -112,10 +115,12 @@ impl WatchedCall<'_> {
     }
 }
 
-/// A disk completes nothing while it empties its own cache. Chosen, not measured: a solid-state disk
-/// needs less for that, and a rotating one as long for some thousand random blocks.
+/// A disk completes nothing while it empties its own cache. Chosen, not measured: a solid-state
+/// disk needs less for that.
 const FLUSH_NS: u64 = 2_000_000_000;
-const ROTATING_FLUSH_NS: u64 = 15_000_000_000;
+/// A healthy rotating disk may be silent for so long: it starts its motor (5 to 10 s), or empties a
+/// cache of some thousand random blocks. Chosen, not measured.
+const ROTATING_SILENCE_NS: u64 = 15_000_000_000;
 
 /// The longest silence of a target, and the watcher meanwhile.
 pub(crate) struct Patience<'a> {
@@ -134,17 +139,29 @@ pub(crate) fn call_before_run<T: Send + 'static>(
     answered: &Arc<AtomicBool>,
     work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
 ) -> Result<T, RunError> {
-    let has_answered = |_| answered.swap(false, Ordering::Relaxed);
-    let returned = watch_before_run(workload, target, patience, has_answered, work)?;
-    if returned.longest_silence_ns >= SILENCE_NS_MIN {
-        target.note_silence(returned.longest_silence_ns);
-    }
+    let limit_ns = patience.stall_timeout.ns();
+    let returned = watch_before_run(workload, target, patience, limit_ns, work, |_| {
+        answered.swap(false, Ordering::Relaxed)
+    })?;
+    note_silence(target, returned.longest_silence_ns, SILENCE_NS_MIN);
     Ok(returned.value)
+}
+
+/// Notes a silence of a target from `usual_ns` on, which are less than a rotating disk may need.
+fn note_silence(target: &OpenTarget, silence_ns: u64, usual_ns: u64) {
+    let least_ns = match target.identity().rotational() {
+        Some(true) => ROTATING_SILENCE_NS,
+        Some(false) | None => usual_ns,
+    };
+    if silence_ns >= least_ns {
+        target.note_silence(silence_ns);
+    }
 }
 
 /// Writes back what the page cache holds of a target, before a workload. Each request that its
 /// disks complete is progress, since nothing else shows how far the kernel is; but those of other
-/// programs do not prolong the wait for ever.
+/// programs do not prolong the wait for ever. Without counters, as of a network filesystem, slow is
+/// not told from silent: the wait is as long as that, and no silence is noted.
 pub(crate) fn write_back_before_run(
     workload: &Workload,
     target: &OpenTarget,
@@ -154,29 +171,38 @@ pub(crate) fn write_back_before_run(
         return Ok(());
     }
     let mut pulse = Pulse::start(target.identity());
-    let limit_ns = patience.stall_timeout.with_active_disk_ns();
-    let has_moved = |waited_ns| pulse.beats() && waited_ns < limit_ns;
-    let returned = watch_before_run(workload, target, patience, has_moved, |files| {
-        files.iter().try_for_each(fdatasync)
-    })?;
-    let flush_ns = match target.identity().rotational() {
-        Some(true) => ROTATING_FLUSH_NS,
-        Some(false) | None => FLUSH_NS,
+    let is_counted = target.identity().disks().next().is_some();
+    let whole_ns = patience.stall_timeout.with_active_disk_ns();
+    let stall_ns = if is_counted {
+        patience.stall_timeout.ns()
+    } else {
+        whole_ns
     };
-    if returned.longest_silence_ns > flush_ns {
-        target.note_silence(returned.longest_silence_ns);
+    let returned = watch_before_run(
+        workload,
+        target,
+        patience,
+        stall_ns,
+        |files| files.iter().try_for_each(fdatasync),
+        |waited_ns| pulse.beats() && waited_ns < whole_ns,
+    )?;
+    if is_counted {
+        note_silence(target, returned.longest_silence_ns, FLUSH_NS);
     }
     returned
         .value
         .map_err(|errno| target.write_back_error(errno).into())
 }
 
+/// `has_moved` gets the time so far, in nanoseconds, and says whether anything was done since the
+/// last look.
 fn watch_before_run<T: Send + 'static>(
     workload: &Workload,
     target: &OpenTarget,
     patience: Patience<'_>,
-    mut has_moved: impl FnMut(u64) -> bool,
+    stall_ns: u64,
     work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
+    mut has_moved: impl FnMut(u64) -> bool,
 ) -> Result<ReturnedCall<T>, RunError> {
     let stop = AtomicBool::new(false);
     let call = WatchedCall {
@@ -184,7 +210,7 @@ fn watch_before_run<T: Send + 'static>(
         open: target,
         target: None,
         phase: Phase::FirstRequests,
-        stall_ns: patience.stall_timeout.ns(),
+        stall_ns,
         stop: &stop,
     };
     let look = |_: &mut TimeSeries, waited_ns| CallProgress {
@@ -193,13 +219,13 @@ fn watch_before_run<T: Send + 'static>(
     };
     match call.run(patience.watch, look, work)? {
         CallEnd::Returned(returned) => Ok(returned),
-        CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
+        CallEnd::Silent(SilentCall { silent_ns, .. }) => {
             target.leave_open();
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::interrupted(&workload.name));
             }
             let path = &target.identity().path;
-            let silence = Duration::from_nanos(lasted_ns);
+            let silence = Duration::from_nanos(silent_ns);
             Err(RunError::stalled(path, &workload.name, silence))
         }
     }

@@ -83,9 +83,13 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
         None
     };
     print_verdict(flags, &log, &report, command.as_deref())?;
-    // A run that may still be writing needs them.
+    // A run that may still be writing, or a later one that is not verified yet, needs them.
+    let may_be_needed = matches!(
+        report.reason,
+        Some(NotProvenReason::LogBehind | NotProvenReason::Overwritten)
+    );
     if let Some(directory) = directory
-        && report.reason != Some(NotProvenReason::LogBehind)
+        && !may_be_needed
         && directory.exists()
     {
         note_remaining_files(&directory);

@@ -86,10 +86,14 @@ fn exit_of_outcomes(outcomes: &[ExpectationOutcome], undecided: UndecidedMeans) 
 }
 
 /// True if the run ended early, or its target returned errors. A ping whose reader had enough has
-/// not failed.
+/// not failed, unless its disk did not answer.
 pub(crate) fn has_errors(record: &Record) -> bool {
     let is_unread = record.measurements.iter().any(|row| row.data.is_unread());
-    if record.partial && !is_unread {
+    let has_hung = record
+        .measurements
+        .iter()
+        .any(|row| row.data.hang.is_some());
+    if record.partial && (has_hung || !is_unread) {
         return true;
     }
     for row in &record.measurements {

@@ -10,12 +10,11 @@ use diskproof_model::target::{Filesystem, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 
 /// The remedy where a file or device that the user released takes too much space.
-pub(in crate::admit) const FREE_OR_SMALLER: &str =
-    "Free some space there, or use a smaller size or file.";
+pub(crate) const FREE_OR_SMALLER: &str = "Free some space there, or use a smaller size or file.";
 
 /// Adds a reason with this remedy for each filesystem that has less free space than these files and
 /// images take of it. Directories are judged with the size of their scratch file.
-pub(in crate::admit) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &mut RefusalReasons) {
+pub(crate) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &mut RefusalReasons) {
     let files = uses.iter().filter(|one| one.taker.kind == TargetKind::File);
     for space in SharedSpace::group(files) {
         if space.is_overfull() {
@@ -26,7 +25,7 @@ pub(in crate::admit) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &m
 
 /// The most that may be written to new files of a directory for what its images take; `None` where
 /// they limit nothing.
-pub(in crate::admit) fn room_in_images(directory: &TargetIdentity) -> Option<u64> {
+pub(crate) fn room_in_images(directory: &TargetIdentity) -> Option<u64> {
     room_in(&of_images(directory, u64::MAX), directory)
 }
 
@@ -52,7 +51,7 @@ fn room_in(images: &[SpaceUse], directory: &TargetIdentity) -> Option<u64> {
 
 /// Adds a reason for each filesystem that has less free space than several targets take of it
 /// together, each of which alone has room.
-pub(in crate::admit) fn judge_together<'a>(
+pub(crate) fn judge_together<'a>(
     uses: impl Iterator<Item = &'a SpaceUse>,
     reasons: &mut RefusalReasons,
 ) {

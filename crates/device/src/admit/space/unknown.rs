@@ -15,7 +15,7 @@ const SERVED_PREFIXES: [&str; 3] = ["nbd", "ublkb", "zd"];
 
 /// Says which space below a target is not known, a clause each: of pools, whose use only an ioctl
 /// of the device mapper reports, of snapshots, and of disks that a server provides.
-pub(in crate::admit) fn unknown_space(target: &TargetIdentity) -> Vec<String> {
+pub(crate) fn unknown_space(target: &TargetIdentity) -> Vec<String> {
     unknown_space_in(&SysRoot::default(), target)
 }
 

@@ -14,7 +14,8 @@ impl RequestGenerator {
     /// may follow it is made now, before its latency begins.
     ///
     /// `None` of a kind without a call, which `RunError` refuses before a run: the slot is free
-    /// again and the worker ends, because it would wait for ever for a request that is never sent.
+    /// again and the worker ends, since it would otherwise wait for ever for a request that is
+    /// never sent.
     // Cold, because it would make the loop of reads and writes longer.
     #[cold]
     pub(super) fn call(
