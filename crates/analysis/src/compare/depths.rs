@@ -3,8 +3,6 @@
 
 use super::sides::{NamedRun, Sides};
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::proof::FigureSource;
-use diskproof_model::record::Record;
 use diskproof_model::units::format_latency;
 
 /// `The greatest depth that keeps 99 % of the requests within 5.00 ms: 8 in A, 2 in B.` `None`
@@ -59,7 +57,7 @@ mod tests {
     use crate::compare::{Run, RunGroup};
     use crate::fixture;
     use diskproof_model::latency_search::DepthTrial;
-    use diskproof_model::record::TaskResult;
+    use diskproof_model::record::{Record, TaskResult};
     use diskproof_model::shape::LatencyTarget;
 
     /// A search of this promise that found a depth, or none.
