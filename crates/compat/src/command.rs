@@ -420,12 +420,19 @@ impl OptionReader<'_> {
         value: Option<String>,
     ) -> Result<(), OptionError> {
         let name = option.key();
-        option.admit(&mut self.given.notes)?;
+        // A switch that is off asks for nothing, and is written by those who state the default.
+        let is_off = option.value == SWITCH && value.as_deref() == Some("off");
+        if !is_off {
+            option.admit(&mut self.given.notes)?;
+        }
         self.given.prints = self.given.prints.or(option.prints);
         self.given.options.push(GivenOption { name, value });
         Ok(())
     }
 }
+
+/// The values of an option that is a switch, as the tables of options have them.
+const SWITCH: &str = "[on|off]";
 
 /// True if the value of an option may be omitted.
 fn is_value_optional(option: &DropInOption) -> bool {
