@@ -29,9 +29,10 @@ const ARM_MIN_NS: f64 = 2e6;
 const MICROSECONDS_BELOW_NS: f64 = 1e6;
 /// Explains the figures and signs of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
-                      only to ±10 % or worse. ~, without a shade: predicted by the cost model. ×: \
-                      impossible. !: every request failed or had no answer. –: not measured, or fewer than ten \
-                      samples beyond it. Every cell with its interval: -o FILE.csv";
+                      only to ±10 % or worse. ~, without a shade: predicted by the cost model. \
+                      ×: impossible. !: every request failed or had no answer. –: not measured, \
+                      or fewer than ten samples beyond it. Every cell with its interval: -o \
+                      FILE.csv";
 /// In place of an answer that the measured cells do not give.
 const NOT_FOUND: &str = "not found with these sizes, depths and intervals";
 
