@@ -242,16 +242,26 @@ fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
 /// a limiter that counts bytes the first ones still hold the rest of its credit.
 fn requests_of_base(row: &Row, bucket: &BucketFigures) -> Estimate {
     let base = &bucket.base;
-    let units_per_request = match base.unit.as_str() {
-        "B/s" => rules::mean_request_bytes(row),
-        _ => 1.0,
+    let unit = if base.unit == Unit::Bytes.per_second() {
+        Unit::Bytes
+    } else {
+        Unit::Requests
     };
+    let units_per_request = units_per_request(row, unit);
     Estimate::new(
         base.n,
         base.value / units_per_request,
         base.half_width_95.map(|width| width / units_per_request),
         "1/s",
     )
+}
+
+/// What one request of a row takes of a credit in this unit.
+fn units_per_request(row: &Row, unit: Unit) -> f64 {
+    match unit {
+        Unit::Bytes => rules::mean_request_bytes(row),
+        Unit::Requests => 1.0,
+    }
 }
 
 /// Operations per second after a fall.
@@ -332,10 +342,7 @@ fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
             break;
         }
     }
-    let units_per_request = match unit {
-        Unit::Bytes => rules::mean_request_bytes(row),
-        Unit::Requests => 1.0,
-    };
+    let units_per_request = units_per_request(row, unit);
     Some(LastingFall {
         at_ns: series.start_ns + end? * series.interval_ns,
         before: credit.burst / units_per_request,

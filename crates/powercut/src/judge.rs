@@ -150,10 +150,6 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
     };
     debug_assert_eq!(content.len(), log.description.streams.len());
     let mut first_damage_ns: Option<u64> = None;
-    let mut reach = LogReach::Whole;
-    if content.iter().any(StreamContent::is_overwritten) {
-        reach = LogReach::Overwritten;
-    }
     let streams = log.description.streams.iter().zip(&counts).zip(content);
     for (index, ((stream, &count), content)) in streams.enumerate() {
         report.has_trace |= content.has_trace();
@@ -162,9 +158,6 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
             report.control_places += count.min(u64::from(stream.slots));
             report.control_vanished += count_vanished(*stream, count, content);
             continue;
-        }
-        if reach == LogReach::Whole && content.newest() > count + stream.ahead_max() {
-            reach = LogReach::Behind;
         }
         let outcome = match content {
             StreamContent::Slots(slots) => judge_slots(*stream, count, slots),
@@ -178,6 +171,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
     if let Some(damage_ns) = first_damage_ns {
         report.lost_seconds = seconds(last_report_ns(log).saturating_sub(damage_ns));
     }
+    let reach = log_reach(log, &counts, content);
     (report.verdict, report.reason) = match conclude(&report, log.end, reach, facts) {
         Conclusion::Honest => (CutVerdict::Honest, None),
         Conclusion::Lying => (CutVerdict::Lying, None),
@@ -203,6 +197,21 @@ enum LogReach {
     Behind,
     /// Writes of a later run, which this log does not have.
     Overwritten,
+}
+
+/// Compares the reports of a log, `counts` of each stream, with the writes on the target.
+fn log_reach(log: &RunLog, counts: &[u64], content: &[StreamContent]) -> LogReach {
+    if content.iter().any(StreamContent::is_overwritten) {
+        return LogReach::Overwritten;
+    }
+    let streams = log.description.streams.iter().zip(counts).zip(content);
+    for ((stream, count), content) in streams {
+        let is_reported = stream.kind != StreamKind::Control;
+        if is_reported && content.newest() > count + stream.ahead_max() {
+            return LogReach::Behind;
+        }
+    }
+    LogReach::Whole
 }
 
 /// Draws the conclusion from the counts of a report. The order matters: damage counts only on a

@@ -61,8 +61,8 @@ pub struct LatencySearchCampaign {
 /// The windows of a depth are dropped at most this often: a search on a disk that keeps becoming
 /// slower must still end.
 const DROPS_MAX: usize = 3;
-/// If the rate of the promised depth falls by [`LIMITER_FALL_MIN`], all depths are measured again.
-/// A fall lasts if this many windows after it are slower.
+/// A fall of the promised depth's rate by [`LIMITER_FALL_MIN`] lasts if this many windows after it
+/// are slower; then all depths are measured again.
 const FALL_WINDOWS: usize = 2;
 
 /// Chance may explain more late requests than allowed by up to this many standard deviations.

@@ -63,9 +63,10 @@ impl CellErrors {
     /// one. One with a hang stays: no other workload stopped getting answers.
     pub(super) fn move_remaining(&mut self, rows: &mut Vec<Measurement>) {
         for row in std::mem::take(&mut self.stand_ins) {
-            let is_movable =
-                |measured: &Measurement| is_row(measured, &row) && measured.hang.is_none();
-            let Some(place) = rows.iter().position(is_movable) else {
+            let Some(place) = rows
+                .iter()
+                .position(|measured| is_row(measured, &row) && measured.hang.is_none())
+            else {
                 continue;
             };
             let stand_in = rows.remove(place);

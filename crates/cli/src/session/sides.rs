@@ -75,18 +75,15 @@ impl ComparedSides {
         for index in 0..self.count {
             // The settings of a comparison have one target.
             let target = if self.prepare.is_empty() { index } else { 0 };
-            let mut facts = match results.switched.get(&index) {
-                Some(switched) => {
-                    let mut facts =
-                        side_facts(target, &switched.identity, &self.plan, results.facts);
-                    facts.health = health_of_side(switched, results.facts);
-                    facts
-                }
-                None => {
-                    let identity = &results.facts.targets[target];
-                    side_facts(target, identity, &self.plan, results.facts)
-                }
+            let switched = results.switched.get(&index);
+            let identity = match switched {
+                Some(side) => &side.identity,
+                None => &results.facts.targets[target],
             };
+            let mut facts = side_facts(target, identity, &self.plan, results.facts);
+            if let Some(side) = switched {
+                facts.health = health_of_side(side, results.facts);
+            }
             facts.run_id = run_id_of_side(&results.facts.run_id, index);
             let beside = moved_beside(index, self.count, results);
             let data = RunData {

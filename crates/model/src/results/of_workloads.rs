@@ -1,7 +1,7 @@
 //! Answers the questions that every result answers for those that put workloads together: the
 //! matrix of a sweep, the greatest depth within a latency, the cost of each layer, a comparison,
-//! and a measurement of several hosts. None makes requests of its own; of them
-//! only the search for a depth can stay undecided.
+//! and a measurement of several hosts. None makes requests of its own; of them only the search for
+//! a depth can stay undecided.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::campaign::CampaignPart;
