@@ -62,6 +62,12 @@ pub enum CutError {
     /// The content of the target cannot be read; the path, and the kernel's error.
     #[error("{0}: cannot read it: {1}")]
     Read(String, io::Error),
+    /// Nothing of the target can be read now; the path, and the kernel's error.
+    #[error(
+        "{0}: it cannot be read ({1}), so nothing is known about its writes. Reconnect the disk, or \
+         restore the path to it, and verify again"
+    )]
+    NotReadable(String, io::Error),
     /// The system refused a thread.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),

@@ -260,6 +260,14 @@ impl StreamContent {
         }
     }
 
+    /// True if a part of it cannot be read.
+    pub(crate) fn has_unreadable(&self) -> bool {
+        match self {
+            Self::Slots(slots) => slots.contains(&SlotState::Unreadable),
+            Self::Names(_) => false,
+        }
+    }
+
     /// True if a later run wrote over a part of it.
     fn is_overwritten(&self) -> bool {
         match self {

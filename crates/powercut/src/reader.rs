@@ -17,7 +17,8 @@ use std::path::Path;
 
 /// Reads what every stream left, in the order of the description, and calls `on_slot_read` after
 /// each page or file. `pages` is the target, or the file of the region in the run's directory, and
-/// `None` where that file is gone.
+/// `None` where that file is gone. Fails where the target cannot be read as a whole: that says
+/// nothing about its writes.
 pub fn read_content(
     run: &RunDescription,
     mut pages: Option<OpenTarget>,
@@ -30,6 +31,8 @@ pub fn read_content(
     }
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
     let mut content = Vec::new();
+    // The place of a page that could be read.
+    let mut readable_offset = None;
     for (index, stream) in run.streams.iter().enumerate() {
         if stream.kind == StreamKind::Entries {
             content.push(StreamContent::Names(read_names(directory)?));
@@ -43,7 +46,12 @@ pub fn read_content(
                     file_state(&folder.join(file_name(slot)), place)?
                 }
                 (StreamKind::Pages | StreamKind::Control, Some(target), _) => {
-                    page_state(target, &mut page, run.page_offset(index, slot), place)?
+                    let offset = run.page_offset(index, slot);
+                    let state = page_state(target, &mut page, offset, place)?;
+                    if state != SlotState::Unreadable {
+                        readable_offset = Some(offset);
+                    }
+                    state
                 }
                 _ => SlotState::Foreign,
             });
@@ -51,7 +59,32 @@ pub fn read_content(
         }
         content.push(StreamContent::Slots(states));
     }
+    if let Some(target) = &pages
+        && content.iter().any(StreamContent::has_unreadable)
+    {
+        check_is_readable(target, &mut page, readable_offset)?;
+    }
     Ok(content)
+}
+
+/// Distinguishes sectors that a cut damaged from a disk that is gone: of such a disk no page can be
+/// read, nor one again that was read before.
+fn check_is_readable(
+    target: &OpenTarget,
+    page: &mut AlignedPage,
+    readable_offset: Option<u64>,
+) -> Result<(), CutError> {
+    let read_again = match readable_offset {
+        Some(offset) => read_page(target, page, offset),
+        None => Err(Errno::IO),
+    };
+    match read_again {
+        Ok(_) => Ok(()),
+        Err(errno) => Err(CutError::NotReadable(
+            target.identity().path.clone(),
+            errno.into(),
+        )),
+    }
 }
 
 /// Returns the checksum of the region that a run fills, or its byte if all bytes are equal; `None`

@@ -233,6 +233,34 @@ fn verify_of_a_disk_that_hangs_ends() {
     }
 }
 
+/// Nothing is known about the writes of a disk whose power or cable is not back yet.
+#[test]
+fn disk_that_is_gone_at_the_verification_is_no_verdict() {
+    needs!("fusermount3", "losetup", "mkfs.ext4");
+    for patient in [HangingDisk::spare_device(), HangingDisk::filesystem()] {
+        let logs = place();
+        let (_server, address) = serve(logs.path());
+        let (target, released) = match &patient.mount {
+            Some(mount) => (mount.point.clone(), vec![]),
+            None => (patient.path().to_owned(), vec!["--destroy", patient.name()]),
+        };
+        let words = ["write", target.to_str().unwrap(), "--server", &address];
+        let mut writer = Started::new(&[&words[..], &released].concat());
+        writer.wait_for("CUT THE POWER");
+        assert!(crate::program::eventually(|| acknowledged(
+            &target, &address
+        ) > 50));
+        drop(writer);
+        let flags = ["--same-target", "--json"];
+        assert_eq!(
+            report(&verify(&target, &address, &flags))["verdict"],
+            "not-proven"
+        );
+        patient.disk.vanish();
+        verify(&target, &address, &flags).exits(4).shows_nothing();
+    }
+}
+
 #[test]
 fn writer_that_is_killed_on_a_kept_disk_shows_that_nothing_vanished() {
     let (here, logs) = (place(), place());

@@ -226,19 +226,25 @@ fn read_state_and_content(
 fn open_pages(
     identity: TargetIdentity,
     directory: Option<&Path>,
-) -> Result<Option<OpenTarget>, Failure> {
+) -> anyhow::Result<Option<OpenTarget>> {
     let pages = match directory {
         None => identity,
         Some(directory) => {
             let file = directory.join(PAGES_FILE);
-            if !file.exists() {
-                return Ok(None);
+            match file.try_exists() {
+                Ok(true) => probe(&file).map_err(Failure::Probe)?,
+                Ok(false) => return Ok(None),
+                // A disk that is gone has lost no file.
+                Err(error) => {
+                    let path = file.display().to_string();
+                    return Err(CutError::NotReadable(path, error).into());
+                }
             }
-            probe(&file)?
         }
     };
-    let admission = admit(pages, Intent::Read)?;
-    Ok(Some(OpenTarget::open(admission)?))
+    let admission = admit(pages, Intent::Read).map_err(Failure::from)?;
+    let opened = OpenTarget::open(admission).map_err(Failure::from)?;
+    Ok(Some(opened))
 }
 
 /// Finds the run that `--run` names, or the newest on this target. Fails where the log has none.
