@@ -286,7 +286,7 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
         .iter()
         .find_map(|row| Some((row, row.op(OpKind::Read)?)))
     else {
-        return Ok(unknown(format!("{path}: nothing was measured")));
+        return Ok(unmeasured(record, &path));
     };
     let errors: u64 = op.data.errors.values().sum();
     let latency = op.figures.seen_latency();
@@ -317,6 +317,29 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
             .map(|finding| format!("{}: {}", finding.code, finding.claim))
             .collect(),
     })
+}
+
+/// The answer where not even the first request was answered, or where nothing was measured for
+/// another reason.
+fn unmeasured(record: &Record, path: &str) -> Answer {
+    let Some(stalled) = &record.stalled else {
+        return unknown(format!("{path}: nothing was measured"));
+    };
+    let silence = format_duration(stalled.lasted_ns);
+    let text = format!("{path}: no read was answered within {silence}");
+    // A disk that sleeps is not accused.
+    let is_certain = record
+        .findings
+        .iter()
+        .any(|finding| finding.rests_on("/stalled") && finding.is_serious());
+    if is_certain {
+        Answer {
+            state: State::Critical,
+            ..unknown(text)
+        }
+    } else {
+        unknown(text)
+    }
 }
 
 /// `90 % of 100 reads within 1.75 ms (1.62 to 1.98 ms), the longest took 9.1 ms`, and why the

@@ -5,7 +5,7 @@
 use crate::estimate::Estimate;
 use crate::finding::LimitedBy;
 use crate::histogram::LatencyHistogram;
-use crate::measurement::{Measurement, OpMeasurement};
+use crate::measurement::{Hang, Measurement, OpMeasurement};
 use crate::op::{OpKind, PerOp};
 use crate::ping::PingFigures;
 use crate::series::{Cell, TimeSeries};
@@ -316,7 +316,8 @@ pub struct LatencySummary {
     pub mean: f64,
     /// The shortest latency.
     pub min: u64,
-    /// Median; like every percentile `null` when fewer than ten samples lie beyond it.
+    /// Median; like every percentile `null` when fewer than ten samples lie beyond it, or when it
+    /// may lie among the requests that were never answered.
     pub p50: Option<u64>,
     /// 90th percentile; `null` when fewer than ten samples lie beyond it.
     pub p90: Option<u64>,
@@ -328,7 +329,8 @@ pub struct LatencySummary {
     /// 99.99th percentile; `null` when fewer than ten samples lie beyond it.
     #[serde(rename = "p99.99")]
     pub p99_99: Option<u64>,
-    /// The longest latency.
+    /// The longest latency; of a row with a hang at least the time that requests without an answer
+    /// had waited.
     pub max: u64,
 }
 
@@ -347,6 +349,33 @@ impl LatencySummary {
             max: histogram.max_ns(),
         }
     }
+
+    /// The short form of the distribution of a row, in which the requests without an answer are
+    /// missing: the longest latency is at least their wait, and they count for each percentile. The
+    /// mean is that of the answered ones.
+    pub fn with_unanswered(histogram: &LatencyHistogram, hang: Option<Hang>) -> Self {
+        let answered = Self::from_histogram(histogram);
+        let Some(hang) = hang else {
+            return answered;
+        };
+        let mut all = histogram.clone();
+        all.record_many(hang.lasted_ns, hang.requests);
+        let known_to_ns = answered.max.min(hang.lasted_ns);
+        Self {
+            p50: percentile_up_to(&all, 0.50, known_to_ns),
+            p90: percentile_up_to(&all, 0.90, known_to_ns),
+            p99: percentile_up_to(&all, 0.99, known_to_ns),
+            p99_9: percentile_up_to(&all, 0.999, known_to_ns),
+            p99_99: percentile_up_to(&all, 0.9999, known_to_ns),
+            max: answered.max.max(hang.lasted_ns),
+            ..answered
+        }
+    }
+}
+
+/// A percentile; `None` where it is unknown, or beyond a latency.
+fn percentile_up_to(histogram: &LatencyHistogram, quantile: f64, most_ns: u64) -> Option<u64> {
+    histogram.percentile(quantile).filter(|ns| *ns <= most_ns)
 }
 
 #[cfg(test)]
@@ -387,6 +416,35 @@ mod tests {
                 reproduce: String::new(),
             },
         }
+    }
+
+    /// 990 requests took 1 ms, and up to 100 had no answer for 5 s.
+    #[test]
+    fn requests_without_an_answer_count_for_the_longest_latency_and_the_percentiles() {
+        const MS: u64 = 1_000_000;
+        let mut histogram = LatencyHistogram::new();
+        histogram.record_many(MS, 990);
+        let with = |requests| {
+            let hang = Hang {
+                since_ns: 0,
+                lasted_ns: 5000 * MS,
+                requests,
+                late: true,
+            };
+            LatencySummary::with_unanswered(&histogram, Some(hang))
+        };
+        let plain = LatencySummary::from_histogram(&histogram);
+        assert_eq!(
+            LatencySummary::with_unanswered(&histogram, None),
+            plain.clone()
+        );
+        let few = with(5);
+        assert_eq!(
+            (few.max, few.p90, few.mean),
+            (5000 * MS, plain.p90, plain.mean)
+        );
+        let many = with(100);
+        assert_eq!((many.max, many.p50, many.p99), (5000 * MS, plain.p50, None));
     }
 
     #[test]

@@ -98,6 +98,9 @@ impl AcceptRun {
         measured.cache = device.cache.clone();
         let path = &target.identity().path;
         add_early_errors(&device, path, &mut measured, sink.verbosity);
+        if let Some(stall) = device.early_stall() {
+            measured.add_stall(stall);
+        }
         let mut test = AcceptTest::new(measured);
         let places = test.written_places();
         if !places.is_empty() {
@@ -152,6 +155,9 @@ impl AcceptRun {
         let AnsweredBatch { batch, moved } = answered;
         self.test.add(batch, &moved.moved);
         self.test.measured.hang = moved.hang;
+        for stall in &moved.stalls {
+            self.test.measured.add_stall(*stall);
+        }
         let kind = match batch.pass {
             Pass::Write => OpKind::Write,
             Pass::Read => OpKind::Read,
