@@ -645,6 +645,8 @@ fn finding_state(finding: &SavedFinding) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_analysis::fixture;
+    use diskproof_model::record::Stalled;
     use diskproof_model::saved::SavedDisk;
 
     #[test]
@@ -859,6 +861,30 @@ mod tests {
             "{}",
             answer.text
         );
+    }
+
+    /// The first read had no answer when the run ended; a disk that sleeps is not accused.
+    #[test]
+    fn disk_that_answers_nothing_from_the_start_is_critical() {
+        let silent = |rotational: bool| {
+            let mut run = fixture::run();
+            run.measurements.clear();
+            for layer in &mut run.facts.targets[0].layers {
+                layer.rotational = Some(rotational);
+            }
+            run.facts.partial = true;
+            run.facts.stalled = Some(Stalled {
+                around: "reads".to_owned(),
+                lasted_ns: 8 * SECOND,
+                late: true,
+                target: Some(0),
+            });
+            judge_reads(&fixture::judge(run), 1, 2).unwrap()
+        };
+        let answer = silent(false);
+        assert_eq!(answer.state, State::Critical);
+        assert!(answer.text.contains("within 8.0 s"), "{}", answer.text);
+        assert_eq!(silent(true).state, State::Unknown);
     }
 
     fn saved_run(worst: Option<Severity>) -> SavedRun {

@@ -3,6 +3,7 @@
 
 use super::rate_limited::first_group_limit;
 use super::rule::*;
+use super::virtual_disk::telltale_field;
 use diskproof_model::measurement::Hang;
 
 pub(super) const RULE: Rule = Rule {
@@ -91,12 +92,14 @@ struct FirstRequests {
 fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
     let stalled = record.stalled.as_ref().filter(|stalled| stalled.late)?;
     let mut path = record.plan.targets.join(", ");
-    let mut is_rotating = false;
+    let mut can_sleep = false;
     if let Some(target) = stalled.target.and_then(|index| record.targets.get(index)) {
         path.clone_from(&target.path);
-        is_rotating = target.rotational() == Some(true);
+        can_sleep = target
+            .disks()
+            .any(|disk| disk.rotational == Some(true) && !is_virtual(record, disk));
     }
-    let may_be_asleep = is_rotating && stalled.lasted_ns < WAKE_UP_NS;
+    let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;
     let reason = if may_be_asleep {
         "A disk that sleeps needs up to 15 s for the first one."
     } else {
@@ -165,6 +168,11 @@ fn curve_without_time(record: &Record) -> Option<Statement> {
         ),
         evidence: vec![evidence_at(path, access.value, 0.0, "ns")],
     })
+}
+
+/// Hypervisors let their disks state that they rotate.
+fn is_virtual(record: &Record, disk: &Layer) -> bool {
+    record.host.hypervisor.is_some() && telltale_field(disk).is_some()
 }
 
 fn late_requests(record: &Record) -> Vec<LateRequests> {
@@ -239,10 +247,12 @@ mod tests {
     /// The run ended before the first request was answered, so that there is no row.
     #[test]
     fn disk_that_answered_nothing_from_the_start_is_late() {
-        let silent = |seconds: u64, rotational: Option<bool>| {
+        let silent = |seconds: u64, rotational: Option<bool>, hypervisor: Option<&str>| {
             let record = fixture::changed(|run| {
+                run.facts.host.hypervisor = hypervisor.map(str::to_owned);
                 for layer in &mut run.facts.targets[0].layers {
                     layer.rotational = rotational;
+                    layer.vendor = hypervisor.map(|_| "QEMU".to_owned());
                 }
                 run.facts.stalled = Some(Stalled {
                     around: "random-read-d32".to_owned(),
@@ -254,13 +264,19 @@ mod tests {
             assert_eq!(hung::check(&record), None);
             check(&record).unwrap()
         };
-        let finding = silent(8, Some(false));
+        let finding = silent(8, Some(false), None);
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["/data", "random-read-d32 for 8.0 s"]);
         assert_eq!(finding.evidence[0].path, "/stalled/lasted_ns");
-        // A disk that sleeps is not accused.
-        assert_eq!(silent(8, Some(true)).severity, Severity::Note);
-        assert_eq!(silent(16, Some(true)).severity, Severity::Warning);
+        // A disk that sleeps is not accused; one of a hypervisor only states that it rotates.
+        for (seconds, hypervisor, severity) in [
+            (8, None, Severity::Note),
+            (16, None, Severity::Warning),
+            (8, Some("kvm"), Severity::Warning),
+        ] {
+            let finding = silent(seconds, Some(true), hypervisor);
+            assert_eq!(finding.severity, severity, "{seconds} {hypervisor:?}");
+        }
     }
 
     #[test]

@@ -337,12 +337,8 @@ fn why_too_slow(
     let time = match slow_ns {
         // The run itself reports these errors.
         Err(
-            RunError::Stalled { .. }
-            | RunError::Interrupted { .. }
-            | RunError::Unanswered { .. },
-        ) => {
-            "longer than the run".to_owned()
-        }
+            RunError::Stalled { .. } | RunError::Interrupted { .. } | RunError::Unanswered { .. },
+        ) => "longer than the run".to_owned(),
         Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
         Ok(_) => return Ok(None),
         Err(error) => return Err(error),

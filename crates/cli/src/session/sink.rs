@@ -373,7 +373,10 @@ mod tests {
         });
         silent.name_cause("SIGINT");
         let text = silent.to_string();
-        assert!(text.starts_with("SIGINT; /dev/sdb") && text.contains("8 s"), "{text}");
+        assert!(
+            text.starts_with("SIGINT; /dev/sdb") && text.contains("8 s"),
+            "{text}"
+        );
     }
 
     /// The first reason is not lost over what could not be removed.

@@ -22,10 +22,9 @@ impl Running for SurveyRun<'_> {
         };
         let (display, keeper) = sink.display_and_keeper();
         let mut watch = SurveyProgress { display, keeper };
-        let surface =
-            bench
-                .session
-                .survey(self.survey, points_to_confirm, 0, target, &mut watch);
+        let surface = bench
+            .session
+            .survey(self.survey, points_to_confirm, 0, target, &mut watch);
         if self.survey.operation.changes_blocks() {
             bench.mark_written(0);
         }

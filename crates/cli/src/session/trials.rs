@@ -494,6 +494,27 @@ mod tests {
         }
     }
 
+    /// The server fails by a PANIC in whatever trial is under way.
+    #[test]
+    fn server_that_its_disk_failed_is_no_untested_setting() {
+        let server = |why: &str| Err(PostgresError::Server(why.to_owned()));
+        let panic = "it ended unexpectedly: PANIC:  could not fdatasync file \"x\": Input/output \
+                     error";
+        let mut measured = unmeasured();
+        let ended = end_of_last_trial(&mut measured, server(panic));
+        assert_eq!(ended.unwrap_err().disk_errno(), Some("EIO"));
+        assert_eq!(measured.untested, None);
+        let statement = PostgresError::Statement {
+            statement: "INSERT".to_owned(),
+            message: "ERROR: could not extend file \"base/1\": Input/output error".to_owned(),
+            code: "58030".to_owned(),
+        };
+        assert!(note_early_end(&mut measured, Err(statement)).is_err());
+        assert_eq!(measured.untested, None);
+        end_of_last_trial(&mut measured, server("FATAL:  invalid value")).unwrap();
+        assert!(measured.untested.is_some());
+    }
+
     #[test]
     fn setting_that_stays_ends_the_trials() {
         for tried in [Ok(()), Err(timed_out()), Err(PostgresError::Stopped)] {
