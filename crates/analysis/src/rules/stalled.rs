@@ -8,7 +8,7 @@ use crate::accept::words::stall_text;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::record::TaskResult;
-use diskproof_model::surface::{Scan, ScanCell};
+use diskproof_model::surface::Scan;
 
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
@@ -34,8 +34,8 @@ const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 /// not measured. The record has no times below 2 s, which the others may need.
 const TEST_NS_ROTATING: u64 = 15_000_000_000;
 
-/// A single request of a survey has paused if it takes so long: disks retry for less. Chosen, not
-/// measured.
+/// A single request of a survey has paused if it takes so long. A disk may need less to read a weak
+/// sector again. Chosen, not measured.
 const SINGLE_NS_MIN: u64 = 2_000_000_000;
 
 /// A single request has paused if it takes so many times the median.
@@ -240,22 +240,17 @@ fn survey_pause(record: &Record) -> Option<Pause> {
 fn scan_pause(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let scan = surface.data.scan.as_ref()?;
-    let mut longest: Option<(usize, u64)> = None;
-    for (index, cell) in scan.map.iter().enumerate() {
-        if has_slow_block(scan, index) {
-            continue;
-        }
-        // The thread may have waited for a processor.
-        let length_ns = cell.latency_max_ns.saturating_sub(surface.data.starved_ns);
-        if longest.is_none_or(|(_, longest_ns)| length_ns > longest_ns) {
-            longest = Some((index, length_ns));
-        }
-    }
-    let (index, length_ns) = longest?;
+    let cells = scan
+        .map
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !has_slow_block(scan, *index));
+    let (index, cell) = cells.max_by_key(|(_, cell)| cell.latency_max_ns)?;
+    // The thread may have waited for a processor.
+    let length_ns = cell.latency_max_ns.saturating_sub(surface.data.starved_ns);
     if !is_single_pause(length_ns, scan.latency_p50_ns?) {
         return None;
     }
-    let cell: &ScanCell = &scan.map[index];
     let text = format!(
         "for {} in the scan, behind {}, while 1 request waited",
         format_duration(length_ns),
@@ -376,7 +371,7 @@ mod tests {
     use diskproof_model::campaign::SlicePause;
     use diskproof_model::measurement::{Hang, Measurement};
     use diskproof_model::series::{Cell, TimeSeries};
-    use diskproof_model::surface::SlowBlock;
+    use diskproof_model::surface::{ScanCell, SlowBlock};
     use diskproof_model::target::IoLimit;
 
     const MS: u64 = 1_000_000;
@@ -584,7 +579,6 @@ mod tests {
                 for layer in &mut facts.targets[0].layers {
                     layer.rotational = Some(rotational);
                 }
-                test.cache.used = CachePolicy::Direct;
                 let stall = |lasted_ns| TestStall {
                     lasted_ns,
                     place: Some(StalledPlace {

@@ -251,11 +251,12 @@ impl Running for InsertsRun<'_> {
         let removed = server.cluster.end(removal_end);
         sink.results().leftover = None;
         match removed {
-            Ok(None) => ended,
-            Ok(Some(failure)) => {
+            Ok(Some(failure)) if failure.disk_errno().is_some() => {
                 note_disk_error(&failure, sink);
                 end_with_leftover(ended, &failure)
             }
+            // A server that ended otherwise is gone; what it lacks was told.
+            Ok(_) => ended,
             Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
                 warn_of_foreign_files(&error);
                 ended
