@@ -5,6 +5,7 @@ use crate::expect::Expected;
 use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
 use crate::steady::with_warmup;
 use diskproof_model::data::RunData;
+use diskproof_model::measurement::Hang;
 use diskproof_model::record::{Kept, Record, TaskResult};
 use diskproof_model::row::{LatencySummary, OpRow};
 use serde_json::{Map, Value};
@@ -112,22 +113,31 @@ fn stored_data(record: &Record) -> Option<RunData> {
 fn fits_counts(record: &Record) -> bool {
     record.measurements.iter().all(|row| {
         let counted_ns = row.data.wall_ns.saturating_sub(row.figures.settling_ns);
-        row.ops().all(|(_, op)| op_fits(op, counted_ns))
+        row.ops()
+            .all(|(_, op)| op_fits(op, counted_ns, row.data.hang))
     })
 }
 
 /// Returns `true` if the figures of a kind of operation are those of what was counted of it in this
-/// time.
-fn op_fits(op: OpRow<'_>, counted_ns: u64) -> bool {
+/// time. Earlier versions stated no wait of requests without an answer.
+fn op_fits(op: OpRow<'_>, counted_ns: u64, hang: Option<Hang>) -> bool {
     let OpRow { data, figures } = op;
     let rate = data.count as f64 / (counted_ns as f64 / 1e9);
     let is_certain = data.count >= CERTAIN_COUNT_MIN;
     if is_certain && (figures.iops.value / rate - 1.0).abs() > RATE_ERROR {
         return false;
     }
-    let counted =
-        serde_json::to_value(LatencySummary::from_histogram(&data.latency)).unwrap_or_default();
-    let stated = serde_json::to_value(&figures.latency).unwrap_or_default();
+    [
+        LatencySummary::from_histogram(&data.latency),
+        LatencySummary::with_unanswered(&data.latency, hang),
+    ]
+    .iter()
+    .any(|counted| is_same_summary(&figures.latency, counted))
+}
+
+fn is_same_summary(stated: &LatencySummary, counted: &LatencySummary) -> bool {
+    let stated = serde_json::to_value(stated).unwrap_or_default();
+    let counted = serde_json::to_value(counted).unwrap_or_default();
     first_difference(&stated, &counted, "").is_none()
 }
 

@@ -224,15 +224,16 @@ impl<'a> SteadyPart<'a> {
     /// The figures of one kind of operation.
     pub(crate) fn op_figures(&self, counted: &OpMeasurement) -> OpFigures {
         let wall_ns = self.measurement.wall_ns;
+        let hang = self.measurement.hang;
         let rate = estimate::rate_after(&counted.series, wall_ns, self.settling);
         OpFigures {
             iops: rate.ops,
             throughput: rate.bytes,
-            latency: LatencySummary::from_histogram(&counted.latency),
+            latency: LatencySummary::with_unanswered(&counted.latency, hang),
             latency_intended: counted
                 .latency_intended
                 .as_ref()
-                .map(LatencySummary::from_histogram),
+                .map(|latency| LatencySummary::with_unanswered(latency, hang)),
         }
     }
 

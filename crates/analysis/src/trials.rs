@@ -41,6 +41,8 @@ pub(crate) fn postgres_record(
         loads,
         trials: measured.trials.iter().map(trial_row).collect(),
         end_ns: measured.end_ns,
+        errors: measured.errors.clone(),
+        silence_before_ns: measured.silence_before_ns,
     })
 }
 
@@ -273,6 +275,7 @@ mod tests {
     use crate::fixture;
     use diskproof_model::histogram::LatencyHistogram;
     use diskproof_model::postgres::PostgresSlice;
+    use std::collections::BTreeMap;
 
     fn load(name: &str, clients: u32, synchronous_commit: bool, rate: f64) -> LoadMeasurement {
         let mut latency = LatencyHistogram::new();
@@ -315,6 +318,8 @@ mod tests {
             ],
             trials: Vec::new(),
             end_ns: None,
+            errors: BTreeMap::new(),
+            silence_before_ns: 0,
         };
         let record = postgres_record(Some(&measured), &own).unwrap();
         let [alone, several, without_sync] = &record.loads[..] else {

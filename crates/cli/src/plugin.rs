@@ -286,7 +286,7 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
         .iter()
         .find_map(|row| Some((row, row.op(OpKind::Read)?)))
     else {
-        return Ok(unknown(format!("{path}: nothing was measured")));
+        return Ok(unmeasured(record, &path));
     };
     let errors: u64 = op.data.errors.values().sum();
     let latency = op.figures.seen_latency();
@@ -317,6 +317,29 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
             .map(|finding| format!("{}: {}", finding.code, finding.claim))
             .collect(),
     })
+}
+
+/// The answer where not even the first request was answered, or where nothing was measured for
+/// another reason.
+fn unmeasured(record: &Record, path: &str) -> Answer {
+    let Some(stalled) = &record.stalled else {
+        return unknown(format!("{path}: nothing was measured"));
+    };
+    let silence = format_duration(stalled.lasted_ns);
+    let text = format!("{path}: no read was answered within {silence}");
+    // A disk that sleeps is not accused.
+    let is_certain = record
+        .findings
+        .iter()
+        .any(|finding| finding.rests_on("/stalled") && finding.is_serious());
+    if is_certain {
+        Answer {
+            state: State::Critical,
+            ..unknown(text)
+        }
+    } else {
+        unknown(text)
+    }
 }
 
 /// `90 % of 100 reads within 1.75 ms (1.62 to 1.98 ms), the longest took 9.1 ms`, and why the
@@ -622,6 +645,8 @@ fn finding_state(finding: &SavedFinding) -> Option<State> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_analysis::fixture;
+    use diskproof_model::record::Stalled;
     use diskproof_model::saved::SavedDisk;
 
     #[test]
@@ -836,6 +861,30 @@ mod tests {
             "{}",
             answer.text
         );
+    }
+
+    /// The first read had no answer when the run ended; a disk that sleeps is not accused.
+    #[test]
+    fn disk_that_answers_nothing_from_the_start_is_critical() {
+        let silent = |rotational: bool| {
+            let mut run = fixture::run();
+            run.measurements.clear();
+            for layer in &mut run.facts.targets[0].layers {
+                layer.rotational = Some(rotational);
+            }
+            run.facts.partial = true;
+            run.facts.stalled = Some(Stalled {
+                around: "reads".to_owned(),
+                lasted_ns: 8 * SECOND,
+                late: true,
+                target: Some(0),
+            });
+            judge_reads(&fixture::judge(run), 1, 2).unwrap()
+        };
+        let answer = silent(false);
+        assert_eq!(answer.state, State::Critical);
+        assert!(answer.text.contains("within 8.0 s"), "{}", answer.text);
+        assert_eq!(silent(true).state, State::Unknown);
     }
 
     fn saved_run(worst: Option<Severity>) -> SavedRun {

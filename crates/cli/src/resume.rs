@@ -182,9 +182,10 @@ pub(crate) fn ended_early(
 fn ended_by_unreadable_blocks(surface: &SurfaceMeasurement, scan: &Scan, path: &str) -> String {
     let mut unreadable_bytes = 0;
     let mut errno = "";
-    if let Some(last) = scan.unreadable.last() {
-        unreadable_bytes = last.length_bytes;
-        errno = &last.errno;
+    // The list of ranges may be full.
+    if let Some(range) = &scan.ended_at {
+        unreadable_bytes = range.length_bytes;
+        errno = &range.errno;
     }
     let span_end = surface.span_start_bytes.saturating_add(surface.span_bytes);
     // A target may be smaller than a block.

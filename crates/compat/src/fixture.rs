@@ -191,6 +191,7 @@ pub(crate) fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
         device: DeviceUse::default(),
         interrupted: false,
         hang: None,
+        silence_before_ns: 0,
         stalls: Vec::new(),
         interruptions: Vec::new(),
     }

@@ -6,6 +6,7 @@ use crate::histogram::LatencyHistogram;
 use crate::series::TimeSeries;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The major version in a server's version, such as 15 in `15.8` and 19 in `19beta1`; `None` where
 /// it begins with no number.
@@ -134,6 +135,13 @@ pub struct PostgresMeasurement {
     /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
+    /// Requests to the disk for which the server ended, by errno name, as its log tells them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// The longest time without an answer before the server started, while its disk was tried, in
+    /// nanoseconds. 0 below 0.5 s.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub silence_before_ns: u64,
 }
 
 /// The server of a record, and its figures.
@@ -150,6 +158,13 @@ pub struct PostgresRecord {
     /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
+    /// Requests to the disk for which the server ended, by errno name, as its log tells them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// The longest time without an answer before the server started, while its disk was tried, in
+    /// nanoseconds. 0 below 0.5 s.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub silence_before_ns: u64,
 }
 
 /// A load of the server: what was measured, and its figures.

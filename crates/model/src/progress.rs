@@ -3,7 +3,7 @@
 use crate::measurement::{Measurement, StopReason};
 use crate::ping::SingleRequest;
 use crate::series::TimeSeries;
-use crate::surface::{SlowBlock, UnreadableRange};
+use crate::surface::{SlowBlock, SurfaceMeasurement, UnreadableRange};
 
 /// The state of the workload that is running.
 #[derive(Debug, Clone)]
@@ -109,6 +109,10 @@ pub trait Watch {
     /// are up to a quarter of a second older. Without windows and without the device's counters.
     /// Of a ping with its requests.
     fn results_so_far(&mut self, _elapsed_ns: u64, _measurements: &[Measurement]) {}
+
+    /// Receives the results so far of a survey: the parts that have ended and what the present one
+    /// has found, without the device's counters.
+    fn survey_so_far(&mut self, _surface: &SurfaceMeasurement) {}
 }
 
 /// A watcher that also sees single requests.

@@ -378,8 +378,12 @@ pub struct ClockFacts {
 pub struct Stalled {
     /// The work that was under way.
     pub around: String,
-    /// The time for which they had not answered when the wait timed out, in nanoseconds.
+    /// The time for which they had not answered when the wait ended, in nanoseconds.
     pub lasted_ns: u64,
+    /// True if the user or the announced time ended the wait before it timed out: whether they are
+    /// slow or hang is unknown.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub late: bool,
     /// Index of the only target that did not answer; absent where it may be any of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<usize>,

@@ -5,7 +5,7 @@
 use crate::estimate::Estimate;
 use crate::finding::LimitedBy;
 use crate::histogram::LatencyHistogram;
-use crate::measurement::{Measurement, OpMeasurement};
+use crate::measurement::{Hang, Measurement, OpMeasurement};
 use crate::op::{OpKind, PerOp};
 use crate::ping::PingFigures;
 use crate::series::{Cell, TimeSeries};
@@ -316,7 +316,8 @@ pub struct LatencySummary {
     pub mean: f64,
     /// The shortest latency.
     pub min: u64,
-    /// Median; like every percentile `null` when fewer than ten samples lie beyond it.
+    /// Median; like every percentile `null` when fewer than ten samples lie beyond it, or when it
+    /// may lie among the requests that were never answered.
     pub p50: Option<u64>,
     /// 90th percentile; `null` when fewer than ten samples lie beyond it.
     pub p90: Option<u64>,
@@ -328,7 +329,8 @@ pub struct LatencySummary {
     /// 99.99th percentile; `null` when fewer than ten samples lie beyond it.
     #[serde(rename = "p99.99")]
     pub p99_99: Option<u64>,
-    /// The longest latency.
+    /// The longest latency; of a row with a hang at least the time that requests without an answer
+    /// had waited.
     pub max: u64,
 }
 
@@ -346,6 +348,58 @@ impl LatencySummary {
             p99_99: histogram.percentile(0.9999),
             max: histogram.max_ns(),
         }
+    }
+
+    /// The short form of the distribution of a row, in which the requests without an answer are
+    /// missing: the longest latency is at least their wait, and they count for each percentile. The
+    /// mean is that of the answered ones.
+    pub fn with_unanswered(histogram: &LatencyHistogram, hang: Option<Hang>) -> Self {
+        let answered = Self::from_histogram(histogram);
+        let Some(hang) = hang else {
+            return answered;
+        };
+        let mut all = histogram.clone();
+        // A record from elsewhere may state any number.
+        all.record_many(hang.lasted_ns, hang.requests.min(u64::from(u32::MAX)));
+        let shorter = histogram
+            .buckets()
+            .filter(|bucket| bucket.low_ns.saturating_add(bucket.width_ns) <= hang.lasted_ns)
+            .map(|bucket| bucket.count)
+            .sum();
+        let known = KnownLatencies {
+            all,
+            shorter,
+            longest_ns: answered.max,
+        };
+        Self {
+            p50: known.percentile(0.50),
+            p90: known.percentile(0.90),
+            p99: known.percentile(0.99),
+            p99_9: known.percentile(0.999),
+            p99_99: known.percentile(0.9999),
+            max: answered.max.max(hang.lasted_ns),
+            ..answered
+        }
+    }
+}
+
+/// The latencies of a row together with the waits of its requests without an answer.
+struct KnownLatencies {
+    all: LatencyHistogram,
+    /// The latencies that are shorter than these waits.
+    shorter: u64,
+    /// The longest latency of a request that was answered.
+    longest_ns: u64,
+}
+
+impl KnownLatencies {
+    /// A percentile; `None` where it is unknown, or may lie among the requests without an answer.
+    fn percentile(&self, quantile: f64) -> Option<u64> {
+        let rank = (quantile * self.all.count() as f64).ceil() as u64;
+        if rank > self.shorter {
+            return None;
+        }
+        Some(self.all.percentile(quantile)?.min(self.longest_ns))
     }
 }
 
@@ -387,6 +441,35 @@ mod tests {
                 reproduce: String::new(),
             },
         }
+    }
+
+    /// 990 requests took 1 ms, and up to 100 had no answer for 5 s.
+    #[test]
+    fn requests_without_an_answer_count_for_the_longest_latency_and_the_percentiles() {
+        const MS: u64 = 1_000_000;
+        let mut histogram = LatencyHistogram::new();
+        histogram.record_many(MS, 990);
+        let with = |requests| {
+            let hang = Hang {
+                since_ns: 0,
+                lasted_ns: 5000 * MS,
+                requests,
+                late: true,
+            };
+            LatencySummary::with_unanswered(&histogram, Some(hang))
+        };
+        let plain = LatencySummary::from_histogram(&histogram);
+        assert_eq!(
+            LatencySummary::with_unanswered(&histogram, None),
+            plain.clone()
+        );
+        let few = with(5);
+        assert_eq!(
+            (few.max, few.p90, few.mean),
+            (5000 * MS, plain.p90, plain.mean)
+        );
+        let many = with(100);
+        assert_eq!((many.max, many.p50, many.p99), (5000 * MS, plain.p50, None));
     }
 
     #[test]

@@ -346,6 +346,10 @@ pub struct Scan {
     pub unreadable_bytes: u64,
     /// Ranges that could not be read, narrowed to sectors, by position; at most 1000.
     pub unreadable: Vec<UnreadableRange>,
+    /// The unreadable range at which it ended before the span was done, which the list may be too
+    /// full for; absent where it ended otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<UnreadableRange>,
     /// Latency by position, at most 1000 cells.
     pub map: Vec<ScanCell>,
 }
@@ -463,6 +467,10 @@ pub struct SurfaceMeasurement {
     /// The hang of the target for which the wait timed out; one of its requests is counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
+    /// The longest time without an answer before its requests, while the target was made ready, in
+    /// nanoseconds: the first requests, the trials of engines. 0 below 0.5 s.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub silence_before_ns: u64,
     /// Pauses of the curve and the burst in which no request completed for 0.5 s or longer, and
     /// after which the target went on; the first 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -181,13 +181,18 @@ impl Cluster {
 
     /// Ends the cluster after an error, which is returned; one of the removal is as important.
     pub fn end_after(self, error: PostgresError, deadline: Option<Instant>) -> PostgresError {
-        error.before_end(self.end(deadline))
+        // The first error is the one that matters.
+        error.before_end(self.end(deadline).map(drop))
     }
 
     /// Stops the server and removes the cluster. Waits for that until `deadline` at most: a disk
     /// may hold the server's processes for long, and the guard removes the cluster once it has let
-    /// go of them, also after this process has ended.
-    pub fn end(mut self, deadline: Option<Instant>) -> Result<(), PostgresError> {
+    /// go of them, also after this process has ended. Returns the error of a server that had failed
+    /// before, unless it was told of that.
+    pub fn end(
+        mut self,
+        deadline: Option<Instant>,
+    ) -> Result<Option<PostgresError>, PostgresError> {
         // The guard removes the directory only where no run holds it to make a cluster.
         drop(self.unclaimed.take());
         drop(self.lifeline.take());
@@ -197,11 +202,18 @@ impl Cluster {
             Some(deadline) => deadline.min(longest),
             None => longest,
         };
+        let mut failure = None;
         let mut last_line = String::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) => last_line = line,
+                Ok(line) => {
+                    // The last line is about the removal.
+                    if last_line.starts_with(ERROR) {
+                        failure = Some(server_error(&last_line));
+                    }
+                    last_line = line;
+                }
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(PostgresError::removed_later(target));
@@ -211,7 +223,7 @@ impl Cluster {
         let _ = self.guard.wait();
         let path = self.path.display().to_string();
         if last_line == REMOVED {
-            Ok(())
+            Ok(failure)
         } else if let Some(why) = last_line.strip_prefix(ERROR) {
             let why = why.to_owned();
             Err(PostgresError::NotRemoved { path, why })
@@ -221,7 +233,7 @@ impl Cluster {
         } else {
             // The guard was killed.
             remove_leftover(target)?;
-            Ok(())
+            Ok(failure)
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Says why PostgreSQL cannot be measured, each reason with what to do about it.
 
 use crate::cluster_files::CLUSTER_NAME;
+use crate::disk_errors::disk_errno;
 use diskproof_device::OpenError;
 use rustls::CertificateError;
 use std::error::Error as _;
@@ -173,6 +174,31 @@ impl PostgresError {
                 first,
                 not_removed: Box::new(not_removed),
             },
+        }
+    }
+
+    /// The name of the error of its disk by which the server failed, such as `EIO`; `None` where
+    /// nothing says that.
+    pub fn disk_errno(&self) -> Option<&'static str> {
+        match self {
+            Self::Server(why) => disk_errno(why),
+            Self::Statement { message, .. } => disk_errno(message),
+            Self::Stays { first, .. } | Self::Remains { first, .. } => first.disk_errno(),
+            Self::NotPutBack { cause, .. } => cause.disk_errno(),
+            Self::NoServer { .. }
+            | Self::Program { .. }
+            | Self::Open(_)
+            | Self::NotRemoved { .. }
+            | Self::ConnectString(_)
+            | Self::Unreachable(_)
+            | Self::Login(_)
+            | Self::NoPassword
+            | Self::Tls(_)
+            | Self::TimedOut
+            | Self::TooOld(_)
+            | Self::Connection(_)
+            | Self::Protocol(_)
+            | Self::Stopped => None,
         }
     }
 

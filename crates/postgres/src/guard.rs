@@ -197,9 +197,15 @@ impl GuardArguments {
                 report_line(STARTED)
             })?;
             match server.end {
-                ProgramEnd::Ordered if orders.is_end_due() => return Ok(()),
-                // A restart was ordered.
-                ProgramEnd::Ordered => {}
+                // The end, or a restart, was ordered. The disk may have failed the server before.
+                ProgramEnd::Ordered => {
+                    if let Some(line) = server.log.into_disk_failure() {
+                        return Err(format!("its disk failed a request: {line}"));
+                    }
+                    if orders.is_end_due() {
+                        return Ok(());
+                    }
+                }
                 ProgramEnd::Own(status) => {
                     let quote = server.log.into_quote();
                     return Err(format!("it ended unexpectedly ({status}){quote}"));

@@ -12,6 +12,7 @@ mod commit_load;
 mod connection_string;
 mod conninfo;
 mod counters;
+mod disk_errors;
 mod error;
 mod guard;
 mod load;

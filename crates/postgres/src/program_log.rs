@@ -1,5 +1,6 @@
 //! Keeps the output of a program in memory: a log on the disk under test would load it.
 
+use crate::disk_errors::failed_line;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
@@ -46,6 +47,11 @@ impl ProgramLog {
             Ok(_) => String::from_utf8_lossy(&text).into_owned(),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// Returns the line about a request that the disk failed; `None` without one.
+    pub(crate) fn into_disk_failure(self) -> Option<String> {
+        failed_line(&self.into_text()).map(str::to_owned)
     }
 
     /// Returns the lines with the cause, else the last ones, as the end of a sentence: `: …`.

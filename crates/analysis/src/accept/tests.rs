@@ -8,9 +8,34 @@ use diskproof_model::accept::{
     Fraud, MovedPiece, Pass, Piece, Procedure, Undecided,
 };
 use diskproof_model::health::DiskHealth;
-use diskproof_model::measurement::ByteCount;
+use diskproof_model::measurement::{ByteCount, Hang};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
+
+/// A disk that hung answers again: the run that goes on tells of it, and has no hang of its own.
+#[test]
+fn hang_of_an_earlier_run_is_a_time_without_an_answer() {
+    let plan = AcceptPlan {
+        procedure: Procedure::Whole,
+        size_bytes: 256 * MIB,
+        salt: 7,
+    };
+    let mut measured = AcceptMeasurement::new(plan);
+    measured.hang = Some(Hang {
+        since_ns: 0,
+        lasted_ns: 225_000_000_000,
+        requests: 1,
+        late: false,
+    });
+    let continued = measured.continued();
+    assert_eq!(continued.hang, None);
+    let lasted: Vec<u64> = continued
+        .stalls
+        .iter()
+        .map(|stall| stall.lasted_ns)
+        .collect();
+    assert_eq!(lasted, [225_000_000_000]);
+}
 
 const MIB: u64 = 1 << 20;
 /// The simulated disks know blocks of this size; the real size of a fake is a multiple of it.

@@ -23,6 +23,10 @@ const FILLER_FALL_MIN: f64 = 5.0;
 /// probability, a probe of n good blocks excludes a share of more than 1 - p^(1/n).
 const MISS_PROBABILITY: f64 = 0.001;
 
+/// A disk that is silent for so long has not just been busy: Linux gives a request up, resets the
+/// disk and sends the request again (SD_TIMEOUT in drivers/scsi/sd.h, io_timeout of nvme_core).
+const SILENT_NS: u64 = 30_000_000_000;
+
 /// The record of a test. `health_before` is the disks' health report before this run: that of the
 /// first run counts, where the test was stopped and went on.
 pub(crate) fn accept_record(
@@ -203,10 +207,20 @@ fn reason_undecided(
         Some(Undecided::Remapped)
     } else if health.is_lost {
         Some(Undecided::HealthLost)
+    } else if is_silent(data) {
+        Some(Undecided::Silent)
     } else if !is_probe && slow_end(data) == SlowEnd::Hidden {
         Some(Undecided::Uneven)
     } else {
         None
+    }
+}
+
+/// Returns `true` if the disk answered nothing for so long that the kernel gives a request up.
+fn is_silent(data: &AcceptMeasurement) -> bool {
+    match data.stalls.first() {
+        Some(longest) => longest.lasted_ns >= SILENT_NS,
+        None => false,
     }
 }
 

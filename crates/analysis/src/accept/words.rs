@@ -3,11 +3,13 @@
 
 use super::fraud::displaced_example;
 use diskproof_model::accept::{
-    AcceptMeasurement, AcceptRecord, AcceptVerdict, BadContent, Fraud, PlacesBefore, Procedure,
-    Undecided,
+    AcceptMeasurement, AcceptRecord, AcceptVerdict, BadContent, Fraud, Pass, PlacesBefore,
+    Procedure, StalledPlace, TestStall, Undecided,
 };
 use diskproof_model::record::Record;
-use diskproof_model::units::{SECTOR_BYTES, counted, format_bytes, format_percent};
+use diskproof_model::units::{
+    SECTOR_BYTES, counted, format_bytes, format_duration, format_percent,
+};
 
 /// A capacity in the decimal units that disks are sold in: `123 GB`, `4 TB`.
 pub(crate) fn capacity_text(bytes: u64) -> String {
@@ -92,6 +94,33 @@ fn reason_undecided(accept: &AcceptRecord) -> String {
                                     again while the machine is idle"
             .to_owned(),
         Some(Undecided::ChangedWhileStopped) => changed_text(data),
+        Some(Undecided::Silent) => match data.stalls.first() {
+            Some(longest) => format!(
+                "every block came back, but the disk answered nothing {}: look for timeouts and \
+                 resets in the kernel log (dmesg), check cable and power, and run the test again; \
+                 return the disk if that happens again",
+                stall_text(longest)
+            ),
+            None => "the disk answered nothing for a long time".to_owned(),
+        },
+    }
+}
+
+/// A time without an answer, such as `for 12 s while the test wrote at block 0x4a`.
+pub(crate) fn stall_text(stall: &TestStall) -> String {
+    let lasted = format_duration(stall.lasted_ns);
+    match stall.place {
+        Some(StalledPlace { pass, offset_bytes }) => {
+            let did = match pass {
+                Pass::Write => "wrote",
+                Pass::Read => "read",
+            };
+            format!(
+                "for {lasted} while the test {did} at {}",
+                block_text(offset_bytes)
+            )
+        }
+        None => format!("for {lasted} at the start of a run of the test"),
     }
 }
 

@@ -279,6 +279,7 @@ mod tests {
         PlannedTrial, PostgresRecord, TrialFigures, TrialGain, TrialLoad, TrialMeasurement,
     };
     use diskproof_model::record::TaskResult;
+    use std::collections::BTreeMap;
 
     fn tried(setting: &str, outcome: TrialOutcome, gain: (f64, f64, f64)) -> TrialRow {
         let trial = PlannedTrial {
@@ -316,6 +317,8 @@ mod tests {
             loads: Vec::new(),
             trials,
             end_ns: None,
+            errors: BTreeMap::new(),
+            silence_before_ns: 0,
         }));
         record
     }

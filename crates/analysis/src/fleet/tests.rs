@@ -1047,6 +1047,7 @@ fn hang_of_one_target_accuses_no_other() {
     all[2].stalled = Some(Stalled {
         around: "random-read".to_owned(),
         lasted_ns: 45_000_000_000,
+        late: false,
         target: Some(1),
     });
     all[2].findings.push(Finding {

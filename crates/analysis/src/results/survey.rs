@@ -80,6 +80,7 @@ mod tests {
             errors,
         };
         run.surface.scan = Some(Scan {
+            ended_at: None,
             block_bytes: 1 << 20,
             from_bytes: 0,
             to_bytes: 256 << 20,

@@ -30,6 +30,7 @@ struct Statement {
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let mut statements: Vec<Statement> = Vec::new();
     statements.extend(hung_survey(record));
+    statements.extend(hung_test(record));
     for measured in measured_rows(record) {
         statements.extend(hung_workload(record, measured));
     }
@@ -62,6 +63,23 @@ fn hung_survey(record: &Record) -> Option<Statement> {
     })
 }
 
+/// A disk on which an acceptance test timed out.
+fn hung_test(record: &Record) -> Option<Statement> {
+    let accept = record.accept()?;
+    let hang = timed_out(accept.data.hang)?;
+    let path = first_result_path("data/hang/lasted_ns");
+    Some(Statement {
+        clause: format!(
+            "{} stopped answering {} into {ACCEPTANCE_TEST}, and timed out after {} without an \
+             answer",
+            target_path(record, accept.data.target),
+            format_duration(hang.since_ns.saturating_sub(accept.data.start_ns)),
+            format_duration(hang.lasted_ns),
+        ),
+        evidence: vec![evidence_at(path, hang.lasted_ns as f64, 0.0, "ns")],
+    })
+}
+
 fn hung_workload(record: &Record, measured: Measured<'_>) -> Option<Statement> {
     let hang = timed_out(measured.row.data.hang)?;
     let requests = hang.requests as f64;
@@ -77,7 +95,7 @@ fn hung_workload(record: &Record, measured: Measured<'_>) -> Option<Statement> {
 
 /// A target that did not answer while no workload had requests in flight.
 fn hung_between_requests(record: &Record) -> Option<Statement> {
-    let stalled = record.stalled.as_ref()?;
+    let stalled = record.stalled.as_ref().filter(|stalled| !stalled.late)?;
     let lasted_ns = stalled.lasted_ns as f64;
     let silent = match stalled.target {
         Some(target) => target_path(record, target).to_owned(),
@@ -127,6 +145,7 @@ fn workload_clause(record: &Record, row: &Row, hang: Hang) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::fixture::accepted::{self, Fault};
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::{Measurement, PerOp};
     use diskproof_model::record::Stalled;
@@ -231,11 +250,26 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_disk_that_hung_in_an_acceptance_test_is_reported() {
+        let record = accepted::changed(Fault::None, |_, test| {
+            test.finished = false;
+            test.hang = hang(test.start_ns + 3 * SECOND, 225, 1);
+        });
+        let finding = check(&record).unwrap();
+        states(
+            &finding.claim,
+            &["3.0 s into the acceptance test", "3 min 45 s"],
+        );
+        assert_eq!(finding.evidence[0].path, "/results/0/data/hang/lasted_ns");
+    }
+
+    #[test]
     fn a_hang_between_the_requests_is_one_too() {
         let record = fixture::changed(|run| {
             run.facts.stalled = Some(Stalled {
                 around: "random-read-d32".to_owned(),
                 lasted_ns: 45 * SECOND,
+                late: false,
                 target: None,
             });
         });

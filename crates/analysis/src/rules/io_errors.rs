@@ -4,6 +4,7 @@
 use super::rule::*;
 use crate::words::sentence;
 use diskproof_model::errno::{meaning, remedy};
+use diskproof_model::record::TaskResult;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -108,11 +109,32 @@ impl<'a> Failures<'a> {
     }
 }
 
+impl<'a> Failures<'a> {
+    /// The requests of a temporary server, which has ended because of them.
+    fn add_inserts(&mut self, record: &'a Record) {
+        for (index, result) in record.results.iter().enumerate() {
+            let TaskResult::Inserts(inserts) = result else {
+                continue;
+            };
+            for (errno, count) in &inserts.errors {
+                *self.totals.entry(errno).or_default() += count;
+                let path = format!("/results/{index}/errors/{errno}");
+                self.evidence
+                    .push(evidence_at(path, *count as f64, 0.0, "1"));
+            }
+            if !inserts.errors.is_empty() {
+                self.places.push("the PostgreSQL server".to_owned());
+            }
+        }
+    }
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut failures = Failures::default();
     failures.add_workloads(record);
     failures.add_curve(record);
     failures.add_other_requests(record);
+    failures.add_inserts(record);
     if failures.places.is_empty() {
         return None;
     }
@@ -137,12 +159,24 @@ fn check(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::inserted::inserted_with_errors;
     use crate::fixture::{self, states, surveyed};
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || failed(&[("EIO", 3), ("ENOSPC", 1)]),
         || failed(&[("EIO", 0)]),
     );
+
+    /// The server ended with PANIC, because its disk failed a sync of the log.
+    #[test]
+    fn request_of_a_server_that_failed_is_one_of_the_disk() {
+        let record = inserted_with_errors("a", &[100.0, 101.0], &["EIO"]);
+        let finding = check(&record).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        states(&finding.claim, &["PostgreSQL", "1 × EIO"]);
+        assert_eq!(finding.evidence[0].path, "/results/0/errors/EIO");
+        assert_eq!(check(&inserted_with_errors("a", &[100.0], &[])), None);
+    }
 
     fn failed(errnos: &[(&str, u64)]) -> Record {
         fixture::faulty("random-read-d32", |measurement| {

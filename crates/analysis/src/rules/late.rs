@@ -3,6 +3,7 @@
 
 use super::rate_limited::first_group_limit;
 use super::rule::*;
+use super::virtual_disk::telltale_field;
 use diskproof_model::measurement::Hang;
 
 pub(super) const RULE: Rule = Rule {
@@ -23,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Requests that had no answer when the run ended.
 struct LateRequests {
-    /// The index of the workload; `None` for the survey.
+    /// The index of the workload; `None` for the survey and for an acceptance test.
     index: Option<usize>,
     target: usize,
     name: String,
@@ -54,10 +55,13 @@ struct Statement {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let late = late_requests(record);
+    let first = first_requests_without_answer(record);
+    let may_be_asleep = first.as_ref().is_some_and(|first| first.may_be_asleep);
     let mut sentences = Vec::new();
     let mut evidence = Vec::new();
     let statements = [
         requests_without_answer(&late),
+        first.map(|first| first.statement),
         limit_of_a_group(record, &late),
         curve_without_time(record),
     ];
@@ -69,7 +73,55 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let claim = sentences.join(" ");
-    Some(Diagnosis::new(Severity::Warning, claim, evidence))
+    let severity = warning_if(sentences.len() > 1 || !may_be_asleep);
+    Some(Diagnosis::new(severity, claim, evidence))
+}
+
+/// A healthy rotating disk may need so long to start its motor for the first request. Chosen: disks
+/// need five to ten seconds.
+const WAKE_UP_NS: u64 = 15_000_000_000;
+
+/// First requests without an answer.
+struct FirstRequests {
+    statement: Statement,
+    /// A rotating disk may not have been awake by then.
+    may_be_asleep: bool,
+}
+
+/// A run that ended before the first requests to a target were answered.
+fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
+    let stalled = record.stalled.as_ref().filter(|stalled| stalled.late)?;
+    let mut path = record.plan.targets.join(", ");
+    let mut can_sleep = false;
+    if let Some(target) = stalled.target.and_then(|index| record.targets.get(index)) {
+        path.clone_from(&target.path);
+        can_sleep = target
+            .disks()
+            .any(|disk| disk.rotational == Some(true) && !is_virtual(record, disk));
+    }
+    let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;
+    let reason = if may_be_asleep {
+        "A disk that sleeps needs up to 15 s for the first one."
+    } else {
+        "A database waits for each of them."
+    };
+    Some(FirstRequests {
+        statement: Statement {
+            sentence: format!(
+                "{path} had not answered the first requests of {} for {}, when the run ended. \
+                 {reason}",
+                stalled.around,
+                format_duration(stalled.lasted_ns)
+            ),
+            evidence: vec![evidence_at(
+                "/stalled/lasted_ns",
+                stalled.lasted_ns as f64,
+                0.0,
+                "ns",
+            )],
+        },
+        may_be_asleep,
+    })
 }
 
 fn requests_without_answer(late: &[LateRequests]) -> Option<Statement> {
@@ -118,6 +170,11 @@ fn curve_without_time(record: &Record) -> Option<Statement> {
     })
 }
 
+/// Hypervisors let their disks state that they rotate.
+fn is_virtual(record: &Record, disk: &Layer) -> bool {
+    record.host.hypervisor.is_some() && telltale_field(disk).is_some()
+}
+
 fn late_requests(record: &Record) -> Vec<LateRequests> {
     let mut late = Vec::new();
     if let Some(surface) = record.surface()
@@ -127,6 +184,16 @@ fn late_requests(record: &Record) -> Vec<LateRequests> {
             index: None,
             target: surface.data.target,
             name: SURVEY.to_owned(),
+            hang,
+        });
+    }
+    if let Some(accept) = record.accept()
+        && let Some(hang) = accept.data.hang
+    {
+        late.push(LateRequests {
+            index: None,
+            target: accept.data.target,
+            name: ACCEPTANCE_TEST.to_owned(),
             hang,
         });
     }
@@ -151,6 +218,7 @@ mod tests {
     use crate::fixture::{self, states};
     use crate::rules::hung;
     use diskproof_model::plan::Task;
+    use diskproof_model::record::Stalled;
     use diskproof_model::target::IoLimit;
 
     const SECOND: u64 = 1_000_000_000;
@@ -174,6 +242,41 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["8 requests of random-read-d32", "7.0 s"]);
         assert_eq!(hung::check(&is_late()), None);
+    }
+
+    /// The run ended before the first request was answered, so that there is no row.
+    #[test]
+    fn disk_that_answered_nothing_from_the_start_is_late() {
+        let silent = |seconds: u64, rotational: Option<bool>, hypervisor: Option<&str>| {
+            let record = fixture::changed(|run| {
+                run.facts.host.hypervisor = hypervisor.map(str::to_owned);
+                for layer in &mut run.facts.targets[0].layers {
+                    layer.rotational = rotational;
+                    layer.vendor = hypervisor.map(|_| "QEMU".to_owned());
+                }
+                run.facts.stalled = Some(Stalled {
+                    around: "random-read-d32".to_owned(),
+                    lasted_ns: seconds * SECOND,
+                    late: true,
+                    target: Some(0),
+                });
+            });
+            assert_eq!(hung::check(&record), None);
+            check(&record).unwrap()
+        };
+        let finding = silent(8, Some(false), None);
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["/data", "random-read-d32 for 8.0 s"]);
+        assert_eq!(finding.evidence[0].path, "/stalled/lasted_ns");
+        // A disk that sleeps is not accused; one of a hypervisor only states that it rotates.
+        for (seconds, hypervisor, severity) in [
+            (8, None, Severity::Note),
+            (16, None, Severity::Warning),
+            (8, Some("kvm"), Severity::Warning),
+        ] {
+            let finding = silent(seconds, Some(true), hypervisor);
+            assert_eq!(finding.severity, severity, "{seconds} {hypervisor:?}");
+        }
     }
 
     #[test]

@@ -259,6 +259,8 @@ pub(super) fn disk_label(disk: &DiskHealth) -> String {
 
 /// The name of the survey in a list of workloads.
 pub(super) const SURVEY: &str = "the survey";
+/// The name of an acceptance test in such a list.
+pub(super) const ACCEPTANCE_TEST: &str = "the acceptance test";
 
 /// A measurement and its place in the record.
 #[derive(Clone, Copy)]

@@ -4,8 +4,11 @@
 use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
+use crate::accept::words::stall_text;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
+use diskproof_model::record::TaskResult;
+use diskproof_model::surface::Scan;
 
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
@@ -26,6 +29,18 @@ pub(super) const RULE: Rule = Rule {
 /// From this length on sessions notice, and timeouts come near. Chosen, not measured.
 const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 
+/// A rotating disk, or one of unknown kind, may be silent for so long in an acceptance test, which
+/// asks it to flush its cache after each step: shingled ones then write their bands anew. Chosen,
+/// not measured. The record has no times below 2 s, which the others may need.
+const TEST_NS_ROTATING: u64 = 15_000_000_000;
+
+/// A single request of a survey has paused if it takes so long. A disk may need less to read a weak
+/// sector again. Chosen, not measured.
+const SINGLE_NS_MIN: u64 = 2_000_000_000;
+
+/// A single request has paused if it takes so many times the median.
+const SINGLE_TIMES_MIN: u64 = 10;
+
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
 /// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
 const QUEUE_TIMES_MAX: f64 = 2.0;
@@ -34,17 +49,40 @@ const QUEUE_TIMES_MAX: f64 = 2.0;
 /// evidence has them all.
 const PAUSES_NAMED_MAX: usize = 3;
 
+/// The INSERTs in a list of workloads.
+const INSERTS: &str = "the INSERTs of PostgreSQL";
+
 /// A pause without a completion.
 struct Pause {
-    /// The workload, or the survey, as a list names it.
-    place: String,
-    start: PauseStart,
+    /// The clause about it, such as `for 2.6 s in random-read, 1.1 s after its start`.
+    text: String,
+    /// The workload of a dropped slice, which may have several.
+    dropped_place: Option<String>,
     length_ns: u64,
-    /// Requests that waited.
-    requests: u64,
+    /// From this length on it is a warning.
+    warning_ns: u64,
     evidence: Evidence,
     /// The limit of a control group that the workload reached; it explains a shorter pause.
     limit: Option<GroupStatement>,
+}
+
+impl Pause {
+    /// A pause from the first warning's length on, without a limit.
+    fn new(text: String, length_ns: u64, evidence: Evidence) -> Self {
+        Self {
+            text,
+            dropped_place: None,
+            length_ns,
+            warning_ns: LENGTH_NS_WARNING,
+            evidence,
+            limit: None,
+        }
+    }
+
+    /// True if it is longer than its kind of measurement may need.
+    fn is_serious(&self) -> bool {
+        self.length_ns >= self.warning_ns
+    }
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -54,13 +92,21 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     pauses.extend(dropped_pauses(record));
     pauses.extend(survey_pause(record));
+    pauses.extend(scan_pause(record));
+    pauses.extend(access_pause(record));
+    pauses.extend(pause_before_survey(record));
+    pauses.extend(pause_before_inserts(record));
+    pauses.extend(test_pause(record));
+    if pauses.is_empty() {
+        return None;
+    }
     pauses.sort_by_key(|pause| std::cmp::Reverse(pause.length_ns));
     let limit = pauses.iter_mut().find_map(|pause| pause.limit.take());
-    let longest_ns = pauses.first()?.length_ns;
-    let named: Vec<String> = pauses
+    let severity = warning_if(pauses.iter().any(Pause::is_serious));
+    let named: Vec<&str> = pauses
         .iter()
         .take(PAUSES_NAMED_MAX)
-        .map(describe_pause)
+        .map(|pause| pause.text.as_str())
         .collect();
     let unnamed_text = match pauses.len().saturating_sub(PAUSES_NAMED_MAX) {
         0 => String::new(),
@@ -79,27 +125,29 @@ fn check(record: &Record) -> Option<Diagnosis> {
         ));
         observations.push(limit.evidence);
     }
-    let severity = warning_if(longest_ns >= LENGTH_NS_WARNING);
     Some(Diagnosis::new(severity, claim, observations))
 }
 
-fn describe_pause(pause: &Pause) -> String {
-    let length = format_duration(pause.length_ns);
-    let start = match pause.start {
-        PauseStart::BeforeRequests => {
-            return format!(
-                "for {length} before the requests of {}, while it was made ready",
-                pause.place
-            );
-        }
-        PauseStart::After(start_ns) => format!("{} after its start", format_duration(start_ns)),
+/// The clause about a pause of a workload, or of the survey, at a place.
+fn pause_text(place: &str, start: &PauseStart, length_ns: u64, requests: u64) -> String {
+    let length = format_duration(length_ns);
+    let start = match start {
+        PauseStart::BeforeRequests => return text_before(place, length_ns),
+        PauseStart::After(start_ns) => format!("{} after its start", format_duration(*start_ns)),
         PauseStart::OverTheEnd => "over the end of a slice".to_owned(),
         PauseStart::InDroppedSlice => "in a slice that no row has".to_owned(),
     };
     format!(
-        "for {length} in {}, {start}, while {} waited",
-        pause.place,
-        counted(pause.requests, "request")
+        "for {length} in {place}, {start}, while {} waited",
+        counted(requests, "request")
+    )
+}
+
+/// The clause about a silence before the requests of a workload or survey.
+fn text_before(place: &str, length_ns: u64) -> String {
+    format!(
+        "for {} before the requests of {place}, while it was made ready",
+        format_duration(length_ns)
     )
 }
 
@@ -125,14 +173,13 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         }
         limit = Some(reached.statement);
     }
+    let place = workload_name(record, row);
+    let text = pause_text(&place, &seen.start, length_ns, seen.requests);
     let longest_ns = seen.longest_ns as f64;
+    let evidence = measured.evidence(&seen.path, longest_ns, LENGTH_NS_MIN as f64, "ns");
     Some(Pause {
-        place: workload_name(record, row),
-        start: seen.start,
-        length_ns,
-        requests: seen.requests,
-        evidence: measured.evidence(&seen.path, longest_ns, LENGTH_NS_MIN as f64, "ns"),
         limit,
+        ..Pause::new(text, length_ns, evidence)
     })
 }
 
@@ -145,15 +192,19 @@ fn dropped_pauses(record: &Record) -> Vec<Pause> {
         };
         let length_ns = pause.length_ns as f64;
         let path = format!("/dropped/{index}/pause/length_ns");
+        let place = place_of_slice(record, slice);
+        let start = PauseStart::InDroppedSlice;
+        let text = pause_text(&place, &start, pause.length_ns, pause.requests);
+        let evidence = evidence_at(path, length_ns, LENGTH_NS_MIN as f64, "ns");
         let dropped = Pause {
-            place: place_of_slice(record, slice),
-            start: PauseStart::InDroppedSlice,
-            length_ns: pause.length_ns,
-            requests: pause.requests,
-            evidence: evidence_at(path, length_ns, LENGTH_NS_MIN as f64, "ns"),
+            dropped_place: Some(place),
             limit: first_group_limit(record, slice.target),
+            ..Pause::new(text, pause.length_ns, evidence)
         };
-        match pauses.iter_mut().find(|other| other.place == dropped.place) {
+        let known = pauses
+            .iter_mut()
+            .find(|other| other.dropped_place == dropped.dropped_place);
+        match known {
             Some(known) if known.length_ns >= dropped.length_ns => {}
             Some(known) => *known = dropped,
             None => pauses.push(dropped),
@@ -178,26 +229,149 @@ fn survey_pause(record: &Record) -> Option<Pause> {
     let stalls = surface.data.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
     let path = first_result_path(&format!("data/stalls/{index}/lasted_ns"));
-    let lasted_ns = stall.lasted_ns as f64;
+    let start = PauseStart::After(stall.since_ns.saturating_sub(surface.data.start_ns));
+    let text = pause_text(SURVEY, &start, stall.lasted_ns, stall.requests);
+    let evidence = evidence_at(path, stall.lasted_ns as f64, LENGTH_NS_MIN as f64, "ns");
+    Some(Pause::new(text, stall.lasted_ns, evidence))
+}
+
+/// The longest pause in the scan of a survey, which reads one block at a time. A block that is slow
+/// again when it is read a second time is reported by `slow-blocks`.
+fn scan_pause(record: &Record) -> Option<Pause> {
+    let surface = record.surface()?;
+    let scan = surface.data.scan.as_ref()?;
+    let cells = scan
+        .map
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !has_slow_block(scan, *index));
+    let (index, cell) = cells.max_by_key(|(_, cell)| cell.latency_max_ns)?;
+    // The thread may have waited for a processor.
+    let length_ns = cell.latency_max_ns.saturating_sub(surface.data.starved_ns);
+    if !is_single_pause(length_ns, scan.latency_p50_ns?) {
+        return None;
+    }
+    let text = format!(
+        "for {} in the scan, behind {}, while 1 request waited",
+        format_duration(length_ns),
+        gigabytes(cell.offset_bytes)
+    );
+    let path = first_result_path(&format!("data/scan/map/{index}/latency_max_ns"));
+    let longest_ns = cell.latency_max_ns as f64;
+    let evidence = evidence_at(path, longest_ns, SINGLE_NS_MIN as f64, "ns");
+    Some(Pause::new(text, length_ns, evidence))
+}
+
+/// True if a block was found slow within a cell of the map.
+fn has_slow_block(scan: &Scan, index: usize) -> bool {
+    let start = scan.map[index].offset_bytes;
+    let end = match scan.map.get(index + 1) {
+        Some(next) => next.offset_bytes,
+        None => u64::MAX,
+    };
+    scan.slow
+        .iter()
+        .any(|block| (start..end).contains(&block.offset_bytes))
+}
+
+/// The longest pause among the accesses of the survey, of which one is made at a time.
+fn access_pause(record: &Record) -> Option<Pause> {
+    let surface = record.surface()?;
+    let access = &surface.data.access;
+    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
+    latencies.sort_unstable();
+    let median_ns = *latencies.get(latencies.len() / 2)?;
+    let points = access.iter().enumerate();
+    let (index, longest) = points.max_by_key(|(_, point)| point.latency_ns)?;
+    let length_ns = longest.latency_ns.saturating_sub(surface.data.starved_ns);
+    if !is_single_pause(length_ns, median_ns) {
+        return None;
+    }
+    let text = format!(
+        "for {} in the accesses of {SURVEY}, while 1 request waited",
+        format_duration(length_ns)
+    );
+    let path = first_result_path(&format!("data/access/{index}/latency_ns"));
+    let longest_ns = longest.latency_ns as f64;
+    let evidence = evidence_at(path, longest_ns, SINGLE_NS_MIN as f64, "ns");
+    Some(Pause::new(text, length_ns, evidence))
+}
+
+/// True if a request that was alone in flight took far longer than the others.
+fn is_single_pause(length_ns: u64, median_ns: u64) -> bool {
+    length_ns >= SINGLE_NS_MIN && length_ns >= SINGLE_TIMES_MIN.saturating_mul(median_ns)
+}
+
+/// The silence before the requests of the survey.
+fn pause_before_survey(record: &Record) -> Option<Pause> {
+    let silence_ns = record.surface()?.data.silence_before_ns;
+    pause_before(
+        SURVEY,
+        silence_ns,
+        first_result_path("data/silence_before_ns"),
+    )
+}
+
+/// The silence before the server of the INSERTs was started.
+fn pause_before_inserts(record: &Record) -> Option<Pause> {
+    for (index, result) in record.results.iter().enumerate() {
+        if let TaskResult::Inserts(inserts) = result {
+            let path = format!("/results/{index}/silence_before_ns");
+            return pause_before(INSERTS, inserts.silence_before_ns, path);
+        }
+    }
+    None
+}
+
+/// A silence before the requests of a place, which stands at this path.
+fn pause_before(place: &str, silence_ns: u64, path: String) -> Option<Pause> {
+    if silence_ns < LENGTH_NS_MIN {
+        return None;
+    }
+    let text = text_before(place, silence_ns);
+    let evidence = evidence_at(path, silence_ns as f64, LENGTH_NS_MIN as f64, "ns");
+    Some(Pause::new(text, silence_ns, evidence))
+}
+
+/// The longest pause of an acceptance test.
+fn test_pause(record: &Record) -> Option<Pause> {
+    let accept = record.accept()?;
+    let longest = accept.data.stalls.first()?;
+    let mut text = stall_text(longest);
+    let count = accept.data.stalls.len();
+    if count > 1 {
+        text.push_str(&format!(", the longest of {count} times"));
+    }
+    let is_solid_state = match record.targets.get(accept.data.target) {
+        Some(target) => target.rotational() == Some(false),
+        None => false,
+    };
+    let warning_ns = if is_solid_state {
+        LENGTH_NS_WARNING
+    } else {
+        TEST_NS_ROTATING
+    };
+    let path = first_result_path("data/stalls/0/lasted_ns");
+    let evidence = evidence_at(path, longest.lasted_ns as f64, warning_ns as f64, "ns");
     Some(Pause {
-        place: SURVEY.to_owned(),
-        start: PauseStart::After(stall.since_ns.saturating_sub(surface.data.start_ns)),
-        length_ns: stall.lasted_ns,
-        requests: stall.requests,
-        evidence: evidence_at(path, lasted_ns, LENGTH_NS_MIN as f64, "ns"),
-        limit: None,
+        warning_ns,
+        ..Pause::new(text, longest.lasted_ns, evidence)
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::accepted::{self, Fault};
+    use crate::fixture::inserted::inserted;
     use crate::fixture::surveyed::{self, codes};
     use crate::fixture::{self, states};
     use crate::rules::hung::tests::{hang, reads};
+    use diskproof_model::accept::{AcceptVerdict, Pass, StalledPlace, TestStall, Undecided};
     use diskproof_model::campaign::SlicePause;
     use diskproof_model::measurement::{Hang, Measurement};
     use diskproof_model::series::{Cell, TimeSeries};
+    use diskproof_model::surface::{ScanCell, SlowBlock};
     use diskproof_model::target::IoLimit;
 
     const MS: u64 = 1_000_000;
@@ -395,6 +569,107 @@ mod tests {
         assert_eq!(finding.evidence.len(), 1);
         assert_eq!(finding.evidence[0].path, "/dropped/1/pause/length_ns");
         states(&finding.claim, &["12 s in random-read-d32", "32 requests"]);
+    }
+
+    /// The disk went on each time, and every block came back.
+    #[test]
+    fn silence_in_an_acceptance_test_is_a_pause_and_a_long_one_decides_nothing() {
+        let tested = |seconds: u64, rotational: bool| {
+            accepted::changed(Fault::None, |facts, test| {
+                for layer in &mut facts.targets[0].layers {
+                    layer.rotational = Some(rotational);
+                }
+                let stall = |lasted_ns| TestStall {
+                    lasted_ns,
+                    place: Some(StalledPlace {
+                        pass: Pass::Write,
+                        offset_bytes: 5 << 20,
+                    }),
+                };
+                test.add_stall(stall(2 * SECOND));
+                test.add_stall(stall(seconds * SECOND));
+            })
+        };
+        let verdict = |record: &Record| record.accept().unwrap().figures.verdict;
+        let hung = tested(70, true);
+        let finding = check(&hung).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(
+            &finding.claim,
+            &["1 min 10 s while the test wrote at block 0x2800"],
+        );
+        assert_eq!(
+            finding.evidence[0].path,
+            "/results/0/data/stalls/0/lasted_ns"
+        );
+        let figures = &hung.accept().unwrap().figures;
+        assert_eq!(figures.undecided, Some(Undecided::Silent));
+        // A rotating disk writes its bands anew, and a solid-state one collects its garbage.
+        for (seconds, rotational, severity) in [
+            (8, true, Severity::Note),
+            (20, true, Severity::Warning),
+            (3, false, Severity::Warning),
+        ] {
+            let record = tested(seconds, rotational);
+            assert_eq!(check(&record).unwrap().severity, severity, "{seconds}");
+            assert_eq!(verdict(&record), AcceptVerdict::Accept, "{seconds}");
+        }
+        assert_eq!(check(&accepted::accepted(Fault::None)), None);
+    }
+
+    /// The disk was silent before the first request of the survey, or before the server started.
+    #[test]
+    fn silence_before_a_survey_and_before_inserts_is_theirs() {
+        let survey = surveyed::faulty(|survey| survey.silence_before_ns = 4 * SECOND);
+        let finding = check(&survey).unwrap();
+        states(&finding.claim, &["4.0 s before the requests of the survey"]);
+        let mut inserts = inserted("a", &[100.0, 101.0]);
+        let TaskResult::Inserts(server) = &mut inserts.results[0] else {
+            panic!("{:?}", inserts.results);
+        };
+        server.silence_before_ns = 3 * SECOND;
+        let finding = check(&inserts).unwrap();
+        states(
+            &finding.claim,
+            &["3.0 s before the requests of the INSERTs"],
+        );
+        assert_eq!(finding.evidence[0].path, "/results/0/silence_before_ns");
+    }
+
+    /// A scan reads one block at a time, so that nothing else shows the pause.
+    #[test]
+    fn block_of_a_scan_that_took_far_longer_than_the_others_is_a_pause() {
+        let scanned = |latency_ns: u64, median_ns: u64, starved_ns: u64, is_slow: bool| {
+            let record = surveyed::faulty(|survey| {
+                survey.starved_ns = starved_ns;
+                let scan = survey.scan.insert(surveyed::scan());
+                scan.latency_p50_ns = Some(median_ns);
+                for index in 0..3 {
+                    scan.map.push(ScanCell {
+                        offset_bytes: index << 30,
+                        blocks: 1024,
+                        latency_mean_ns: median_ns,
+                        latency_max_ns: if index == 1 { latency_ns } else { median_ns },
+                        errors: 0,
+                    });
+                }
+                if is_slow {
+                    scan.slow_blocks = 1;
+                    scan.slow = vec![SlowBlock {
+                        offset_bytes: scan.map[1].offset_bytes,
+                        lba: 0,
+                        latency_ns,
+                    }];
+                }
+            });
+            scan_pause(&record).map(|pause| pause.length_ns)
+        };
+        assert_eq!(scanned(70 * SECOND, 5 * MS, 0, false), Some(70 * SECOND));
+        assert_eq!(scanned(1900 * MS, 5 * MS, 0, false), None);
+        // A slow target, a machine without a processor to spare, a block that is slow each time.
+        assert_eq!(scanned(3 * SECOND, 900 * MS, 0, false), None);
+        assert_eq!(scanned(3 * SECOND, 5 * MS, 2 * SECOND, false), None);
+        assert_eq!(scanned(70 * SECOND, 5 * MS, 0, true), None);
     }
 
     #[test]

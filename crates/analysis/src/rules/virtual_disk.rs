@@ -90,7 +90,7 @@ fn claim(names: &[&str], hypervisor: &str) -> String {
 }
 
 /// The field of a layer that shows that its disk is virtual, as a path within the layer.
-fn telltale_field(layer: &Layer) -> Option<&'static str> {
+pub(super) fn telltale_field(layer: &Layer) -> Option<&'static str> {
     if let Some(link) = &layer.link
         && link.bus.eq_ignore_ascii_case("virtio")
     {

@@ -30,7 +30,7 @@ use diskproof_engine::{AcceptDevice, LostDevice, MovedBatch, RunError};
 use diskproof_model::accept::{
     AcceptMeasurement, AcceptPlan, Batch, Pass, PlaceContent, PlacesBefore,
 };
-use diskproof_model::measurement::{ByteCount, OpKind};
+use diskproof_model::measurement::{ByteCount, Hang, OpKind};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_percent, format_throughput,
@@ -98,6 +98,9 @@ impl AcceptRun {
         measured.cache = device.cache.clone();
         let path = &target.identity().path;
         add_early_errors(&device, path, &mut measured, sink.verbosity);
+        if let Some(stall) = device.early_stall() {
+            measured.add_stall(stall);
+        }
         let mut test = AcceptTest::new(measured);
         let places = test.written_places();
         if !places.is_empty() {
@@ -152,6 +155,9 @@ impl AcceptRun {
         let AnsweredBatch { batch, moved } = answered;
         self.test.add(batch, &moved.moved);
         self.test.measured.hang = moved.hang;
+        for stall in &moved.stalls {
+            self.test.measured.add_stall(*stall);
+        }
         let kind = match batch.pass {
             Pass::Write => OpKind::Write,
             Pass::Read => OpKind::Read,
@@ -179,6 +185,11 @@ impl AcceptRun {
             return;
         };
         if !answered.may_be_kept() {
+            if let Some(hang) = answered.moved.hang
+                && self.journal_state == JournalState::Earlier
+            {
+                keep_hang(journal, hang, sink.run_id());
+            }
             return;
         }
         let counts = self.counters.as_ref().and_then(Snapshot::counts);
@@ -290,6 +301,19 @@ fn earlier_measurement(
         Some(saved.continued())
     } else {
         None
+    }
+}
+
+/// Notes a hang in the journal, so that the run that goes on from it tells of it. What was written
+/// since the last flush may be lost, and stays out.
+fn keep_hang(journal: &TestJournal, hang: Hang, run_id: &str) {
+    // Where that fails, the record of this run alone has the hang.
+    if let Ok(Some(saved)) = journal.read() {
+        let noted = AcceptMeasurement {
+            hang: Some(hang),
+            ..saved
+        };
+        let _ = journal.keep(&noted, run_id);
     }
 }
 

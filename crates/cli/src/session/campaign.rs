@@ -22,7 +22,7 @@ use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
 use diskproof_model::health::{CountedDisk, DiskHealth};
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
-use diskproof_model::plan::{CachePolicy, Decide, Layout, Plan, Sides, Span, Workload};
+use diskproof_model::plan::{Decide, Layout, Plan, Sides, Span, Workload};
 use diskproof_model::rate::RateCellKind;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -288,9 +288,10 @@ impl PreparedCells<'_> {
             self.cells.span_bytes = targets.iter().map(OpenTarget::usable_bytes).min();
         }
         if let Some(layers) = facts.plan.layers() {
+            let session = self.bench.session;
             for target in &mut self.bench.targets {
                 // Content is compared by what the layers hold, not by what the page cache does.
-                target.set_cache(CachePolicy::Direct)?;
+                session.bypass_cache(target, &mut self.sink.progress)?;
             }
             let places = same_blocks(&layers.layers, &self.bench.targets);
             self.cells.spans = places

@@ -258,7 +258,8 @@ fn closed_before_json(is_saved: bool) -> Result<()> {
     Ok(())
 }
 
-/// The note that the work is done, and that these targets may keep the process from ending.
+/// The note that the run is over, whatever it measured, and that these targets may keep the process
+/// from ending.
 pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
     let scratch = if plan.scratch_bytes().is_some() {
         " Its scratch file has no name and vanishes with the process."
@@ -273,7 +274,7 @@ pub(crate) fn process_may_stay(hung: &[String], plan: &Plan) -> String {
         _ => "have",
     };
     format!(
-        "{} {have} not answered yet. The results are complete. In state D (see ps) the process \
+        "{} {have} not answered yet. The run is over. In state D (see ps) the process \
          cannot exit until the kernel finishes the I/O, not even after kill -9.{scratch}",
         hung.join(" and ")
     )

@@ -20,6 +20,7 @@ use diskproof_model::postgres::{
 };
 use diskproof_model::units::{format_bytes, format_duration};
 use diskproof_postgres::{Cluster, CommitLoad, PostgresError, StopCheck, remove_leftover};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -129,6 +130,10 @@ fn start_server(
     bench: &Bench,
     sink: &mut Sink,
 ) -> Result<ServerBench, EarlyEnd> {
+    let silence_before_ns = match bench.targets.first() {
+        Some(target) => target.take_silence_ns(),
+        None => 0,
+    };
     sink.verbosity
         .note("starting a temporary PostgreSQL server");
     sink.begin_step("the start of PostgreSQL");
@@ -138,7 +143,10 @@ fn start_server(
         Ok(cluster) => cluster,
         Err(error) => return Err(end_without_server(error, sink)),
     };
-    sink.results().data.postgres = Some(empty_measurement(plan));
+    sink.results().data.postgres = Some(PostgresMeasurement {
+        silence_before_ns,
+        ..empty_measurement(plan)
+    });
     Ok(ServerBench {
         cluster,
         stop,
@@ -243,7 +251,12 @@ impl Running for InsertsRun<'_> {
         let removed = server.cluster.end(removal_end);
         sink.results().leftover = None;
         match removed {
-            Ok(()) => ended,
+            Ok(Some(failure)) if failure.disk_errno().is_some() => {
+                note_disk_error(&failure, sink);
+                end_with_leftover(ended, &failure)
+            }
+            // A server that ended otherwise is gone; what it lacks was told.
+            Ok(_) => ended,
             Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
                 warn_of_foreign_files(&error);
                 ended
@@ -273,6 +286,8 @@ fn empty_measurement(plan: &PostgresPlan) -> PostgresMeasurement {
         loads,
         trials: Vec::new(),
         end_ns: None,
+        errors: BTreeMap::new(),
+        silence_before_ns: 0,
     }
 }
 
@@ -322,9 +337,9 @@ fn why_too_slow(
         .estimate_slow_write_ns(INITDB_BYTES, target, &mut sink.progress);
     let time = match slow_ns {
         // The run itself reports these errors.
-        Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {
-            "longer than the run".to_owned()
-        }
+        Err(
+            RunError::Stalled { .. } | RunError::Interrupted { .. } | RunError::Unanswered { .. },
+        ) => "longer than the run".to_owned(),
         Ok(Some(ns)) if ns > plan.time_ns() => format!("about {}", format_duration(ns)),
         Ok(_) => return Ok(None),
         Err(error) => return Err(error),
@@ -380,23 +395,40 @@ fn try_settings(
     };
     let tried = trials.run(sink);
     note_end_of_part(bench, sink);
-    tried
-        .map_err(|error| end_after_error(server, &bench.facts.plan.tasks, error, "settings to try"))
+    tried.map_err(|error| {
+        let tasks = &bench.facts.plan.tasks;
+        end_after_error(server, tasks, error, "settings to try", sink)
+    })
 }
 
-/// Why the server's part ended early; `missing` names what was not measured.
+/// Why the server's part ended early; `missing` names what was not measured. Notes an error of the
+/// disk.
 fn end_after_error(
     server: &ServerBench,
     tasks: &[Task],
     error: PostgresError,
     missing: &str,
+    sink: &Sink,
 ) -> EarlyEnd {
     match error {
         PostgresError::Stopped if interrupt::signal().is_none() => {
             EarlyEnd::Reason(format!("{}. Missing: {missing}", late_text(tasks)))
         }
         PostgresError::Stopped => EarlyEnd::interrupted(),
-        error => server.cluster.explain(error).to_string().into(),
+        error => {
+            let cause = server.cluster.explain(error);
+            note_disk_error(&cause, sink);
+            cause.to_string().into()
+        }
+    }
+}
+
+/// Counts the error of its disk by which the server failed, where it was one.
+fn note_disk_error(error: &PostgresError, sink: &Sink) {
+    if let Some(errno) = error.disk_errno()
+        && let Some(postgres) = &mut sink.results().data.postgres
+    {
+        *postgres.errors.entry(errno.to_owned()).or_default() += 1;
     }
 }
 
@@ -417,6 +449,7 @@ fn measure_round(
             &bench.facts.plan.tasks,
             error,
             "INSERTs of PostgreSQL",
+            sink,
         )
     })
 }

@@ -309,6 +309,7 @@ mod tests {
         let stalled = |target| Stalled {
             around: "layout".to_owned(),
             lasted_ns: 1,
+            late: false,
             target,
         };
         let hung = |facts: &RunFacts| {

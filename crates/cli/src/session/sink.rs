@@ -15,6 +15,7 @@ use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Task;
+use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
@@ -86,6 +87,18 @@ pub(crate) enum EarlyEnd {
     /// The reason, in a sentence.
     #[error("{0}")]
     Reason(String),
+    /// An end by request while a target had not answered the first requests of a workload.
+    #[error("{why}")]
+    Unanswered {
+        /// The reason, in a sentence.
+        why: String,
+        /// Path of the target.
+        path: String,
+        /// Name of the workload.
+        workload: String,
+        /// The length of the silence.
+        seconds: u64,
+    },
     /// The error of the engine.
     #[error(transparent)]
     Error(RunError),
@@ -105,7 +118,9 @@ impl EarlyEnd {
     /// stay as they are.
     pub(super) fn name_cause(&mut self, cause: &str) {
         match self {
-            Self::Reason(why) => *why = why.replace(INTERRUPTED, cause),
+            Self::Reason(why) | Self::Unanswered { why, .. } => {
+                *why = why.replace(INTERRUPTED, cause);
+            }
             Self::Error(_) | Self::NotStarted(_) => {}
         }
     }
@@ -121,6 +136,16 @@ impl From<RunError> for EarlyEnd {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Interrupted { .. } => Self::interrupted(),
+            RunError::Unanswered {
+                path,
+                workload,
+                seconds,
+            } => Self::Unanswered {
+                why: format!("{INTERRUPTED}; {path} had not answered for {seconds} s"),
+                path,
+                workload,
+                seconds,
+            },
             // The tool could not even open its target.
             error @ RunError::DirectRefused { .. } => Self::NotStarted(Failure::Run(error)),
             error => Self::Error(error),
@@ -148,6 +173,17 @@ pub(super) fn end_with_leftover(
     Err(match ended {
         Ok(()) => left.to_string().into(),
         Err(EarlyEnd::Reason(why)) => format!("{why}. {left}").into(),
+        Err(EarlyEnd::Unanswered {
+            why,
+            path,
+            workload,
+            seconds,
+        }) => EarlyEnd::Unanswered {
+            why: format!("{why}. {left}"),
+            path,
+            workload,
+            seconds,
+        },
         Err(error @ (EarlyEnd::Error(_) | EarlyEnd::NotStarted(_))) => {
             eprint_line(&format!("warning: {left}"));
             error
@@ -182,6 +218,13 @@ impl ResultsKeeper<'_> {
     pub(super) fn keep(&mut self, measured: &[Measurement]) {
         let mut results = self.results.lock().to_keep();
         results.data.measurements.extend_from_slice(measured);
+        self.journal.keep(&results);
+    }
+
+    /// Keeps the results of a survey so far.
+    pub(super) fn keep_survey(&mut self, surface: &SurfaceMeasurement) {
+        let mut results = self.results.lock().to_keep();
+        results.data.surface = Some(surface.clone());
         self.journal.keep(&results);
     }
 }
@@ -323,6 +366,17 @@ mod tests {
         let longer = format!("{INTERRUPTED}. The cluster stays");
         assert_eq!(named(longer), "SIGINT. The cluster stays");
         assert_eq!(named("the disk is full".to_owned()), "the disk is full");
+        let mut silent = EarlyEnd::from(RunError::Unanswered {
+            path: "/dev/sdb".to_owned(),
+            workload: "ping".to_owned(),
+            seconds: 8,
+        });
+        silent.name_cause("SIGINT");
+        let text = silent.to_string();
+        assert!(
+            text.starts_with("SIGINT; /dev/sdb") && text.contains("8 s"),
+            "{text}"
+        );
     }
 
     /// The first reason is not lost over what could not be removed.

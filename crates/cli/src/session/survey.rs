@@ -2,10 +2,12 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, INTERRUPTED, Sink};
+use super::sink::{EarlyEnd, INTERRUPTED, ResultsKeeper, Sink};
+use crate::progress_display::ProgressDisplay;
 use crate::resume::ended_early;
 use diskproof_analysis::surface::points_to_confirm;
-use diskproof_model::surface::Survey;
+use diskproof_model::progress::{Control, Found, Progress, Watch};
+use diskproof_model::surface::{SurfaceMeasurement, Survey};
 
 /// A survey while it is measured, in one step.
 pub(super) struct SurveyRun<'p> {
@@ -18,13 +20,11 @@ impl Running for SurveyRun<'_> {
         let Some(target) = bench.targets.first_mut() else {
             return Ok(Stepped::Over);
         };
-        let surface = bench.session.survey(
-            self.survey,
-            points_to_confirm,
-            0,
-            target,
-            &mut sink.progress,
-        );
+        let (display, keeper) = sink.display_and_keeper();
+        let mut watch = SurveyProgress { display, keeper };
+        let surface = bench
+            .session
+            .survey(self.survey, points_to_confirm, 0, target, &mut watch);
         if self.survey.operation.changes_blocks() {
             bench.mark_written(0);
         }
@@ -36,5 +36,30 @@ impl Running for SurveyRun<'_> {
             Some(why) => Err(why.into()),
             None => Ok(Stepped::Over),
         }
+    }
+}
+
+/// Shows a survey, and keeps its results so far in the journal: a scan takes hours, and may be
+/// killed.
+struct SurveyProgress<'a> {
+    display: &'a mut ProgressDisplay,
+    keeper: ResultsKeeper<'a>,
+}
+
+impl Watch for SurveyProgress<'_> {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        self.display.tick(progress)
+    }
+
+    fn found(&mut self, place: &Found) {
+        self.display.found(place);
+    }
+
+    fn wants_results(&self, elapsed_ns: u64) -> bool {
+        self.keeper.is_due(elapsed_ns)
+    }
+
+    fn survey_so_far(&mut self, surface: &SurfaceMeasurement) {
+        self.keeper.keep_survey(surface);
     }
 }

@@ -126,14 +126,7 @@ impl Trials<'_> {
             };
             let tried = self.try_one(&mut measured, table.as_ref(), time_of_trial, sink);
             self.bench.line.clear();
-            let ended = match tried {
-                // Only a restart may fail without loss: all else has been measured.
-                Err(PostgresError::Server(why)) if number + 1 == trials.len() => {
-                    measured.untested = Some(format!("the server does not start: {why}"));
-                    Ok(())
-                }
-                tried => note_early_end(&mut measured, tried),
-            };
+            let ended = note_early_end(&mut measured, tried);
             if let Some(results) = &mut sink.results().data.postgres {
                 results.trials.push(measured);
             }
@@ -204,8 +197,9 @@ impl Trials<'_> {
                 let cluster = &self.bench.cluster;
                 end_of_trial(tried, cluster.put_back(&setting, &trial.default, &stop))
             }
-            // A session takes its value with it. A restart is the last trial.
-            SettingScope::Session | SettingScope::Restart => tried,
+            // A session takes its value with it.
+            SettingScope::Session => tried,
+            SettingScope::Restart => end_of_last_trial(measured, tried),
         }
     }
 
@@ -246,10 +240,11 @@ impl Trials<'_> {
             }
             _ => self.measure_commits(running, value),
         };
-        if stop() {
-            Err(PostgresError::Stopped)
-        } else {
-            slice
+        match slice {
+            // What ends by the end of its time may fail in many ways; a disk fails in its own.
+            Err(error) if error.disk_errno().is_some() => Err(error),
+            _ if stop() => Err(PostgresError::Stopped),
+            slice => slice,
         }
     }
 
@@ -333,6 +328,22 @@ fn end_of_trial(
     }
 }
 
+/// How a trial ended that restarts the server, which is the last one: all else has been measured,
+/// so a server that does not start costs nothing. One that its disk failed has failed.
+fn end_of_last_trial(
+    measured: &mut TrialMeasurement,
+    tried: Result<(), PostgresError>,
+) -> Result<(), PostgresError> {
+    match tried {
+        Err(error) if error.disk_errno().is_some() => Err(error),
+        Err(PostgresError::Server(why)) => {
+            measured.untested = Some(format!("the server does not start: {why}"));
+            Ok(())
+        }
+        tried => tried,
+    }
+}
+
 /// The value to try alongside the default; the error says why no value fits.
 fn value_to_try(
     trial: &PlannedTrial,
@@ -366,9 +377,10 @@ fn note_early_end(
     measured: &mut TrialMeasurement,
     tried: Result<(), PostgresError>,
 ) -> Result<(), PostgresError> {
+    let disk_error = tried.as_ref().err().and_then(PostgresError::disk_errno);
     match tried {
         Ok(()) => {}
-        Err(PostgresError::Statement { message, .. }) => {
+        Err(PostgresError::Statement { message, .. }) if disk_error.is_none() => {
             measured.untested = Some(if message.contains("statement timeout") {
                 "a statement exceeds its time (--time)".to_owned()
             } else {
@@ -480,6 +492,27 @@ mod tests {
             let shown = format!("{tried:?}");
             assert_eq!(format!("{:?}", end_of_trial(tried, Ok(()))), shown);
         }
+    }
+
+    /// The server fails by a PANIC in whatever trial is under way.
+    #[test]
+    fn server_that_its_disk_failed_is_no_untested_setting() {
+        let server = |why: &str| Err(PostgresError::Server(why.to_owned()));
+        let panic = "it ended unexpectedly: PANIC:  could not fdatasync file \"x\": Input/output \
+                     error";
+        let mut measured = unmeasured();
+        let ended = end_of_last_trial(&mut measured, server(panic));
+        assert_eq!(ended.unwrap_err().disk_errno(), Some("EIO"));
+        assert_eq!(measured.untested, None);
+        let statement = PostgresError::Statement {
+            statement: "INSERT".to_owned(),
+            message: "ERROR: could not extend file \"base/1\": Input/output error".to_owned(),
+            code: "58030".to_owned(),
+        };
+        assert!(note_early_end(&mut measured, Err(statement)).is_err());
+        assert_eq!(measured.untested, None);
+        end_of_last_trial(&mut measured, server("FATAL:  invalid value")).unwrap();
+        assert!(measured.untested.is_some());
     }
 
     #[test]

@@ -207,20 +207,32 @@ fn leave_behind(
     }
 }
 
-/// The silence in which the engine has stopped waiting for a request.
+/// The silence in which the engine has stopped waiting for a request: since it lasted too long, or
+/// since the run was to end.
 fn stalled_in_request(ended: &Result<(), EarlyEnd>, targets: &[TargetIdentity]) -> Option<Stalled> {
-    match ended {
-        Err(EarlyEnd::Error(RunError::Stalled {
+    let Err(early_end) = ended else {
+        return None;
+    };
+    let (path, workload, seconds, late) = match early_end {
+        EarlyEnd::Error(RunError::Stalled {
             path,
             workload,
             seconds,
-        })) => Some(Stalled {
-            around: workload.clone(),
-            lasted_ns: seconds.saturating_mul(SECOND),
-            target: targets.iter().position(|target| target.path == *path),
-        }),
-        _ => None,
-    }
+        }) => (path, workload, seconds, false),
+        EarlyEnd::Unanswered {
+            path,
+            workload,
+            seconds,
+            ..
+        } => (path, workload, seconds, true),
+        EarlyEnd::Reason(_) | EarlyEnd::Error(_) | EarlyEnd::NotStarted(_) => return None,
+    };
+    Some(Stalled {
+        around: workload.clone(),
+        lasted_ns: seconds.saturating_mul(SECOND),
+        late,
+        target: targets.iter().position(|target| target.path == *path),
+    })
 }
 
 /// Gives files of this program their length. Those of other tools get their whole one, as these
@@ -351,6 +363,7 @@ impl Watchdog<'_> {
             stalled: Some(Stalled {
                 around,
                 lasted_ns,
+                late: false,
                 target: self.results.lock().step_target,
             }),
         }

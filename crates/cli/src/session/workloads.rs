@@ -44,7 +44,10 @@ impl Running for WorkloadsRun<'_> {
         if schedule.left == 0 || measured.is_err() {
             sink.keep_results();
             // A disk that hangs would hold what the command does to it, too.
-            let hangs = matches!(measured, Err(EarlyEnd::Error(RunError::Stalled { .. })));
+            let hangs = matches!(
+                measured,
+                Err(EarlyEnd::Error(RunError::Stalled { .. }) | EarlyEnd::Unanswered { .. })
+            );
             let undone = if hangs {
                 Ok(())
             } else {

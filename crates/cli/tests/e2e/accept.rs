@@ -136,6 +136,25 @@ fn honest_disk_is_accepted_and_its_reads_are_proved_by_counters() {
     assert!([Some(0), Some(5)].contains(&ran.code), "{ran:?}");
 }
 
+/// The disk goes on, and every block comes back: nothing else shows it.
+#[test]
+fn disk_that_hangs_for_seconds_in_a_test_is_told_of() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("bandwidth=40MB,stall=500ms+4s", 64 * MIB);
+    let record = drive.accept(&["--json"]).record();
+    let accept = accepted(&record);
+    let longest = accept.data.stalls.first().expect("a stall");
+    assert!(longest.lasted_ns > 3_000_000_000, "{longest:?}");
+    assert!(
+        record
+            .findings
+            .iter()
+            .any(|finding| finding.code == "stalled"),
+        "{:?}",
+        record.findings
+    );
+}
+
 /// Without direct I/O the memory of the machine may answer every read.
 #[test]
 fn device_behind_the_page_cache_is_undecided() {

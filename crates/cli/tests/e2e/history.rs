@@ -2,7 +2,7 @@
 //! measurement.
 
 use crate::program;
-use crate::program::{Ran, argv, names, needs, program};
+use crate::program::{Ran, argv, names, needs, program, sim_disk};
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_simdisk::testbed::{TempDir, place};
 use serde_json::Value;
@@ -525,6 +525,37 @@ fn killed_watch_is_in_the_history_up_to_one_of_its_last_steps() {
     assert_eq!(runs[0]["label"], "nightly");
     let record = here.line("show latest --json").exits(0).record();
     assert!(record.partial && record.observed().is_some());
+}
+
+/// A scan takes hours; what it found until it was killed is the user's. It hangs in nothing.
+#[test]
+fn scan_that_is_killed_while_nothing_hangs_is_in_the_history_with_what_it_found() {
+    needs!("fusermount3");
+    let here = Here::new();
+    // 25 s, of which some ten pass before anything is kept.
+    let disk = sim_disk(
+        &here.place,
+        "bandwidth=8MB,eio-read=4194816-4195840",
+        200 << 20,
+    );
+    let path = disk.path().to_str().unwrap();
+    let line = format!("curve {path} --points 0 --no-access --scan --json");
+    let record = killed_once_kept(&here, &line);
+    assert!(record.partial);
+    let scan = record.surface().unwrap().data.scan.clone().unwrap();
+    assert!(!scan.finished && scan.blocks > 4, "{scan:?}");
+    let unreadable: Vec<u64> = scan
+        .unreadable
+        .iter()
+        .map(|range| range.offset_bytes)
+        .collect();
+    assert_eq!(unreadable, [4_194_816]);
+    let codes: Vec<&str> = record
+        .findings
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect();
+    assert!(codes.contains(&"unreadable-blocks"), "{codes:?}");
 }
 
 /// Kills a run when its journal has results, and returns what the history has of it.

@@ -101,6 +101,29 @@ fn disk_that_hangs_at_its_first_request_ends_the_run() {
     }
 }
 
+/// The announced time ends the run before the silence is a hang.
+#[test]
+fn disk_that_hangs_from_the_start_is_late_in_a_short_ping() {
+    needs!("fusermount3");
+    let patient = HangingDisk::file();
+    patient.disk.hang_at(Hanging::Everything);
+    let path = patient.path().display();
+    let words = format!("ping {path} -c 5 -i 100ms");
+    let mut running = Running::start(patient.place.path(), &argv(&words), "60s");
+    let (page, record) = running.results();
+    assert!(page.contains("PARTIAL"), "{page}");
+    let stalled = record.stalled.clone().expect("a silence");
+    assert!(stalled.late && stalled.target == Some(0), "{stalled:?}");
+    assert!(stalled.lasted_ns >= 4_000_000_000, "{stalled:?}");
+    let codes: Vec<&str> = record
+        .findings
+        .iter()
+        .map(|finding| finding.code.as_str())
+        .collect();
+    assert!(codes.contains(&"late"), "{codes:?}");
+    running.exit_after_answer(&patient, 4);
+}
+
 #[test]
 fn partial_results_of_queues_appear_while_the_disk_hangs() {
     needs!("fusermount3", "losetup");

@@ -14,7 +14,7 @@ use crate::kernel::naming::device_number;
 use crate::kernel::steps::{self, GateStep};
 use crate::kernel::sysroot::SysRoot;
 use diskproof_model::target::TargetKind;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, accessat, fstat, lstat, openat, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, accessat, fstat, lstat, openat, statat};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -58,11 +58,23 @@ impl Ancestor {
         }
     }
 
-    /// Up to so many names in it. Fails where they may not be read.
+    /// Up to so many names in it. Fails where they may not be read. Needs no /proc.
     pub(crate) fn names(&self, at_most: usize) -> std::io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(proc_path(self.fd.as_fd()))?.take(at_most) {
-            names.extend(entry?.file_name().into_string());
+        let mut count = 0;
+        for entry in Dir::read_from(self.fd.as_fd())? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if [c".", c".."].contains(&name) {
+                continue;
+            }
+            if count == at_most {
+                break;
+            }
+            count += 1;
+            if let Ok(name) = name.to_str() {
+                names.push(name.to_owned());
+            }
         }
         Ok(names)
     }

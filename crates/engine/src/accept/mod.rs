@@ -17,11 +17,14 @@ use crate::run::select::{EngineUseCase, select};
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, Supervisor, WaitLimits};
 use crate::run::watchdog::{Deferred, Waited};
+use crate::run::watched_call::FLUSH_NS;
 use diskproof_device::OpenTarget;
-use diskproof_model::accept::{Batch, MovedPiece, Piece, PlaceContent, SectorContent};
+use diskproof_model::accept::{
+    Batch, MovedPiece, Piece, PlaceContent, SectorContent, StalledPlace, TestStall,
+};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CacheUse, Hang};
-use diskproof_model::plan::{EngineKind, Workload};
+use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
@@ -43,6 +46,9 @@ const DEPTH: u32 = 8;
 const PROGRESS_CELL_NS: u64 = 250_000_000;
 /// A minute of first cells; a longer series merges its cells.
 const PROGRESS_CELLS_MAX: usize = 240;
+/// Shorter times without an answer are not kept: a disk that is asked to flush its cache after each
+/// step needs as long.
+const STALL_NS_MIN: u64 = FLUSH_NS;
 /// One block of a place shows whether the place holds data of the test: every sector has its mark.
 const PLACE_BYTES: usize = 4096;
 
@@ -58,6 +64,8 @@ pub struct AcceptDevice {
     /// Offset in bytes of a request that succeeded.
     answered_offset: u64,
     early_errors: EarlyErrors,
+    /// The longest time without an answer while it was made ready; `None` of a short one.
+    early_stall: Option<TestStall>,
 }
 
 impl AcceptDevice {
@@ -66,6 +74,12 @@ impl AcceptDevice {
     pub fn count_early_errors(&self, errors: &mut BTreeMap<String, u64>) {
         self.early_errors.count_by_name(errors);
     }
+
+    /// The longest time without an answer while the device was made ready; `None` where each
+    /// request was answered soon.
+    pub fn early_stall(&self) -> Option<TestStall> {
+        self.early_stall
+    }
 }
 
 /// The outcome of [`Session::move_pieces`].
@@ -73,6 +87,8 @@ impl AcceptDevice {
 pub struct MovedBatch {
     /// The first pieces of the batch, as far as they were moved.
     pub moved: Vec<MovedPiece>,
+    /// Times of two seconds or longer without an answer, after which the device went on.
+    pub stalls: Vec<TestStall>,
     /// The watcher's order; anything but `Continue` ended the batch early.
     pub control: Control,
     /// Set where the test cannot go on with this device.
@@ -122,12 +138,18 @@ impl Session {
         };
         let selected = select(&use_case, self.patience(watch))?;
         early_errors.append(selected.errors);
+        let silence_ns = target.take_silence_ns();
+        let early_stall = TestStall {
+            lasted_ns: silence_ns,
+            place: None,
+        };
         Ok(AcceptDevice {
             engine: selected.engine.used,
             cache,
             content: SectorContent::new(salt),
             answered_offset: 0,
             early_errors,
+            early_stall: (silence_ns >= STALL_NS_MIN).then_some(early_stall),
         })
     }
 
@@ -167,13 +189,21 @@ impl Session {
             mover.run(start_within_ns)
         })
         .map_err(RunError::Thread)?;
-        let outcome = self.follow_pieces(&working, &log, target, watch)?;
+        let mut progress = MoveProgress::new(working.now(), batch);
+        let outcome = self.follow_pieces(&working, &log, &mut progress, target, watch)?;
         if let Some(ended) = &outcome.ended {
             device.answered_offset = ended.answered_offset;
         }
+        // Writers to the page cache wait for it, and a flush of it for all that it holds.
+        let stalls = if device.cache.used == CachePolicy::Direct {
+            progress.stalls
+        } else {
+            Vec::new()
+        };
         let moved = log.take_moved();
         Ok(MovedBatch {
             moved,
+            stalls,
             control: outcome.control,
             lost: outcome.ended.and_then(|ended| ended.lost),
             hang: outcome.hang,
@@ -185,6 +215,7 @@ impl Session {
         &self,
         working: &Deferred<io::Result<MoveEnd>>,
         log: &MoveLog,
+        progress: &mut MoveProgress<'_>,
         target: &OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<WaitOutcome, RunError> {
@@ -193,12 +224,12 @@ impl Session {
             silence_at_end_ns: Some(self.stall_timeout.without_deadline_ns()),
             end_ns: None,
         };
-        let mut progress = MoveProgress::new(working.now());
         let mut supervisor = Supervisor::new(progress.answered_ns, 1, limits);
         let mut control = Control::Continue;
         loop {
             match supervisor.next(working) {
                 Event::Report(Ok(ended)) => {
+                    progress.end_stall();
                     return Ok(WaitOutcome {
                         control,
                         ended: Some(ended),
@@ -298,8 +329,12 @@ struct WaitOutcome {
     hang: Option<Hang>,
 }
 
-/// Shows the watcher the progress.
-struct MoveProgress {
+/// Shows the watcher the progress, and keeps the stalls.
+struct MoveProgress<'a> {
+    batch: &'a Batch,
+    /// The time without an answer that lasts now, from [`STALL_NS_MIN`] on.
+    stall: Option<TestStall>,
+    stalls: Vec<TestStall>,
     start_ns: u64,
     /// The counts of the log at the last tick.
     bytes: u64,
@@ -309,9 +344,12 @@ struct MoveProgress {
     series: TimeSeries,
 }
 
-impl MoveProgress {
-    fn new(now: u64) -> Self {
+impl<'a> MoveProgress<'a> {
+    fn new(now: u64, batch: &'a Batch) -> Self {
         Self {
+            batch,
+            stall: None,
+            stalls: Vec::new(),
             start_ns: now,
             bytes: 0,
             requests: 0,
@@ -324,6 +362,12 @@ impl MoveProgress {
         let (bytes, requests) = (log.bytes(), log.requests());
         if requests != self.requests {
             self.answered_ns = now;
+            self.end_stall();
+        } else if now.saturating_sub(self.answered_ns) >= STALL_NS_MIN {
+            self.stall = Some(TestStall {
+                lasted_ns: now - self.answered_ns,
+                place: self.place(log.moved_count()),
+            });
         }
         let cell = Cell {
             ops: requests - self.requests,
@@ -340,5 +384,92 @@ impl MoveProgress {
             }),
             ..Progress::new(ACCEPT, Phase::Survey, now - self.start_ns, &self.series)
         })
+    }
+
+    /// The place of the batch behind so many moved pieces; that of the last one where a flush is
+    /// under way.
+    fn place(&self, moved_count: usize) -> Option<StalledPlace> {
+        let piece = self
+            .batch
+            .pieces
+            .get(moved_count)
+            .or(self.batch.pieces.last())?;
+        Some(StalledPlace {
+            pass: self.batch.pass,
+            offset_bytes: piece.offset_bytes,
+        })
+    }
+
+    /// The device goes on.
+    fn end_stall(&mut self) {
+        self.stalls.extend(self.stall.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::accept::Pass;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    struct Patient;
+
+    impl Watch for Patient {
+        fn tick(&mut self, _: &Progress<'_>) -> Control {
+            Control::Continue
+        }
+    }
+
+    fn batch() -> Batch {
+        let piece = |offset_bytes, order| Piece {
+            offset_bytes,
+            length_bytes: 4096,
+            order,
+        };
+        Batch {
+            pass: Pass::Write,
+            pieces: vec![piece(1 << 20, 0), piece(0, 1)],
+        }
+    }
+
+    /// The first piece took three seconds, the second one half a second, the flush behind it four.
+    #[test]
+    fn time_without_an_answer_is_kept_with_its_place() {
+        let batch = batch();
+        let log = MoveLog::default();
+        let mut progress = MoveProgress::new(0, &batch);
+        let mut tick = |now| progress.tick(now, &log, &mut Patient);
+        tick(SECOND);
+        tick(3 * SECOND);
+        log.count_request(4096);
+        log.add_piece(MovedPiece::new(3 * SECOND, Vec::new()));
+        tick(3 * SECOND + 1);
+        tick(3 * SECOND + SECOND / 2);
+        log.count_request(4096);
+        log.add_piece(MovedPiece::new(SECOND / 2, Vec::new()));
+        tick(4 * SECOND);
+        tick(8 * SECOND);
+        progress.end_stall();
+        let stall = |seconds, offset_bytes| TestStall {
+            lasted_ns: seconds * SECOND,
+            place: Some(StalledPlace {
+                pass: Pass::Write,
+                offset_bytes,
+            }),
+        };
+        assert_eq!(progress.stalls, [stall(3, 1 << 20), stall(4, 0)]);
+    }
+
+    /// A thread that waited for a processor sees that the device went on meanwhile.
+    #[test]
+    fn late_look_at_a_device_that_went_on_is_no_stall() {
+        let batch = batch();
+        let log = MoveLog::default();
+        let mut progress = MoveProgress::new(0, &batch);
+        log.count_request(4096);
+        progress.tick(70 * SECOND, &log, &mut Patient);
+        progress.end_stall();
+        assert_eq!(progress.stalls, []);
     }
 }

@@ -51,6 +51,11 @@ impl MoveLog {
         std::mem::take(&mut *lock(&self.moved))
     }
 
+    /// The number of pieces so far, before they are handed out.
+    pub(crate) fn moved_count(&self) -> usize {
+        lock(&self.moved).len()
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }

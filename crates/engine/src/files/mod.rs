@@ -209,7 +209,9 @@ impl FilesRun<'_> {
         // whose disk was still silent some seconds after the user ended it.
         let is_silent = matches!(
             ending,
-            Err(RunError::Stalled { .. } | RunError::Interrupted { .. })
+            Err(RunError::Stalled { .. }
+                | RunError::Interrupted { .. }
+                | RunError::Unanswered { .. })
         );
         if !is_silent {
             let removed = self.run_pass(&set, "removal of files", Task::Remove, None)?;

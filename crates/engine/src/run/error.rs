@@ -85,6 +85,17 @@ pub enum RunError {
         /// Name of the workload.
         workload: String,
     },
+    /// The watcher ended the run while the target had not answered the first requests of the
+    /// workload for some seconds. It may be slow, or hang.
+    #[error("interrupted before '{workload}' started; {path} had not answered for {seconds} s")]
+    Unanswered {
+        /// Path of the target.
+        path: String,
+        /// Name of the workload.
+        workload: String,
+        /// The length of the silence.
+        seconds: u64,
+    },
     /// A worker stopped with an error.
     #[error("{path}: {source} while '{workload}' ran. {}", worker_remedy(source))]
     Worker {
@@ -139,6 +150,16 @@ impl RunError {
         }
     }
 
+    /// The watcher ended the run before this workload began, and the target at `path` had been
+    /// silent for so long.
+    pub(crate) fn unanswered(path: &str, workload: &str, silence: Duration) -> Self {
+        Self::Unanswered {
+            path: path.to_owned(),
+            workload: workload.to_owned(),
+            seconds: silence.as_secs(),
+        }
+    }
+
     /// The target at `path` was silent for so long during this workload.
     pub(crate) fn stalled(path: &str, workload: &str, silence: Duration) -> Self {
         Self::Stalled {
@@ -171,6 +192,7 @@ impl RunError {
             | Self::Unsuitable { .. }
             | Self::Alignment { .. }
             | Self::Interrupted { .. }
+            | Self::Unanswered { .. }
             | Self::NotReady { .. }
             | Self::Lost { .. } => None,
         }

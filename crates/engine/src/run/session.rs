@@ -406,6 +406,21 @@ impl Session {
         Ok(first.slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
+    /// Bypasses the page cache of a target from now on, and empties it. The next workload is told
+    /// of a long time without an answer.
+    pub fn bypass_cache(
+        &self,
+        target: &mut OpenTarget,
+        watch: &mut dyn Watch,
+    ) -> Result<(), RunError> {
+        let direct = Workload {
+            cache: CachePolicy::Direct,
+            ..Workload::named("comparison of the content")
+        };
+        set_cache(&direct, target, self.patience(watch))?;
+        Ok(())
+    }
+
     /// Fails where the target refused the direct I/O that a workload wants and the run needs it. A
     /// memory mapping wants none, and a filesystem that takes O_DIRECT and uses the page cache all
     /// the same refuses nothing.

@@ -2,7 +2,7 @@
 //! sees its progress, and can end the wait for it.
 
 use crate::run::error::{RunError, worker_error};
-use crate::run::supervise::{CHECK_EVERY, StallTimeout};
+use crate::run::supervise::{CHECK_EVERY, ENDED_NS, StallTimeout};
 use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
 use diskproof_device::{OpenTarget, Pulse};
 use diskproof_model::measurement::SILENCE_NS_MIN;
@@ -68,19 +68,23 @@ impl WatchedCall<'_> {
         // growth from look to look.
         let mut elapsed_ns = 0;
         let mut last_silent_ns = 0;
+        // After the order to end, the supervisor no longer asks for progress.
+        let mut moved_ns = 0;
         let mut longest_silence_ns = 0;
         let tick = |silent_ns: u64| {
             elapsed_ns += silent_ns.saturating_sub(last_silent_ns);
             let CallProgress { has_moved, done } = look(&mut series, elapsed_ns);
             // Where it has moved, this thread may have waited for a processor, not the call.
-            if !has_moved {
-                longest_silence_ns = longest_silence_ns.max(silent_ns);
+            if has_moved {
+                moved_ns = elapsed_ns;
             }
+            let silence_ns = elapsed_ns - moved_ns;
+            longest_silence_ns = longest_silence_ns.max(silence_ns);
             let control = watch.tick(&Progress {
                 done: Some(done),
                 silence: self.target.map(|target| Silence {
                     target,
-                    length_ns: silent_ns,
+                    length_ns: silence_ns,
                 }),
                 ..Progress::new(&self.workload.name, self.phase, elapsed_ns, &series)
             });
@@ -109,7 +113,7 @@ impl WatchedCall<'_> {
             }),
             CallEnd::Silent(lasted) => CallEnd::Silent(SilentCall {
                 lasted_ns: lasted.as_nanos() as u64,
-                silent_ns: last_silent_ns,
+                silent_ns: elapsed_ns - moved_ns,
             }),
         })
     }
@@ -117,7 +121,7 @@ impl WatchedCall<'_> {
 
 /// A disk completes nothing while it empties its own cache. Chosen, not measured: a solid-state
 /// disk needs less for that.
-const FLUSH_NS: u64 = 2_000_000_000;
+pub(crate) const FLUSH_NS: u64 = 2_000_000_000;
 /// A healthy rotating disk may be silent for so long: it starts its motor (5 to 10 s), or empties a
 /// cache of some thousand random blocks. Chosen, not measured.
 const ROTATING_SILENCE_NS: u64 = 15_000_000_000;
@@ -130,8 +134,8 @@ pub(crate) struct Patience<'a> {
 
 /// Makes requests that belong to no measured time, before a workload. `work` gets all files of the
 /// target, and sets `answered` after each answer. A target that does not answer in time is
-/// abandoned, and the run ends with [`RunError::Stalled`]; a long silence is noted for the next
-/// workload.
+/// abandoned, and the run ends with [`RunError::Stalled`]; with [`RunError::Unanswered`] where the
+/// watcher ends the wait before. A long silence is noted for the next workload.
 pub(crate) fn call_before_run<T: Send + 'static>(
     workload: &Workload,
     target: &OpenTarget,
@@ -178,14 +182,21 @@ pub(crate) fn write_back_before_run(
     } else {
         whole_ns
     };
-    let returned = watch_before_run(
+    let written = watch_before_run(
         workload,
         target,
         patience,
         stall_ns,
         |files| files.iter().try_for_each(fdatasync),
         |waited_ns| pulse.beats() && waited_ns < whole_ns,
-    )?;
+    );
+    let returned = match written {
+        // Whether the target was silent is unknown.
+        Err(RunError::Unanswered { .. }) if !is_counted => {
+            return Err(RunError::interrupted(&workload.name));
+        }
+        written => written?,
+    };
     if is_counted {
         note_silence(target, returned.longest_silence_ns, FLUSH_NS);
     }
@@ -221,12 +232,15 @@ fn watch_before_run<T: Send + 'static>(
         CallEnd::Returned(returned) => Ok(returned),
         CallEnd::Silent(SilentCall { silent_ns, .. }) => {
             target.leave_open();
-            if stop.load(Ordering::Relaxed) {
-                return Err(RunError::interrupted(&workload.name));
-            }
             let path = &target.identity().path;
             let silence = Duration::from_nanos(silent_ns);
-            Err(RunError::stalled(path, &workload.name, silence))
+            Err(if !stop.load(Ordering::Relaxed) {
+                RunError::stalled(path, &workload.name, silence)
+            } else if silent_ns >= ENDED_NS {
+                RunError::unanswered(path, &workload.name, silence)
+            } else {
+                RunError::interrupted(&workload.name)
+            })
         }
     }
 }

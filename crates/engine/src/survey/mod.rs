@@ -32,18 +32,20 @@ use crate::run::watchdog::Deferred;
 use crate::run::watched_call::Patience;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
+use diskproof_model::measurement::{ByteCount, CacheUse, DeviceUse, Hang, OpKind};
 use diskproof_model::plan::{CachePolicy, EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
 use diskproof_model::surface::{CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetKind;
-use log::SurveyLog;
+use log::{SurveyLog, SurveyResults};
 use queue::RequestQueue;
 pub use resample::ChoosePoints;
 use rustix::fs::{Advice, fadvise};
 use sample::{MeasuredCurve, STREAM_DEPTH, STREAM_REQUEST_MAX};
+use scan::SCAN;
+use scan_log::ScanLog;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -61,7 +63,6 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
         let prepared = self.prepare_survey(survey, target, watch)?;
-        let surveyed = prepared.surveyed;
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
         let start_ns = clock.now();
@@ -72,57 +73,35 @@ impl Session {
             .map_err(|source| worker_error(&Workload::named(SURVEY), target, source))?;
         let worker = SurveyWorker {
             survey: survey.clone(),
-            target: surveyed,
+            target: prepared.surveyed,
             choose,
             fd,
             log: Arc::clone(&log),
         };
         let working =
             Deferred::start("diskproof-survey", move || worker.work()).map_err(RunError::Thread)?;
-        let place = SurveyPlace {
+        let under_way = SurveyUnderWay {
+            survey,
+            prepared,
             index,
+            start_ns,
+            origin_ns: self.origin_ns,
+            log,
+        };
+        let place = SurveyPlace {
             target,
             stall_timeout: self.stall_timeout,
         };
-        let end = follow(&working, survey.time_ns_max(), &log, place, watch)?;
-        let wall_ns = clock.now() - start_ns;
-        let mut asked = ByteCount::default();
-        asked.add(survey.operation, log.bytes());
-        let device = snapshot.finish(asked);
-        let results = std::mem::take(&mut *log.results());
-        let mut errors = results.errors_elsewhere();
-        prepared.errors.count_by_name(&mut errors);
+        let end = follow(&working, &under_way, place, watch)?;
+        let results = std::mem::take(&mut *under_way.log.results());
+        let measured = under_way.measurement(results, clock.now());
         Ok(SurfaceMeasurement {
-            target: index,
-            survey: survey.clone(),
-            span_start_bytes: surveyed.extent.start,
-            span_bytes: surveyed.extent.length,
-            start_ns: start_ns.saturating_sub(self.origin_ns),
-            wall_ns,
-            curve_ns: results.curve_ns,
-            curve_cpu: results.curve_cpu,
-            engine: surveyed.stream,
-            cache: prepared.cache,
-            curve: results.curve,
-            burst: results.burst,
-            access: results.access,
-            access_errors: errors,
-            scan: results.scan.map(|log| log.scan()),
-            zero_blocks: results.zero_blocks,
-            unwritten_bytes: prepared.unwritten_bytes,
-            starved_ns: results.starved_ns,
-            asked,
-            device,
+            device: snapshot.finish(measured.asked),
             interrupted: end.control == Control::Interrupt,
-            stalls: results
-                .stalls
-                .into_iter()
-                .map(|stall| relative_to_origin(stall, self.origin_ns))
-                .collect(),
             hang: end
                 .hang
                 .map(|hang| relative_to_origin(hang, self.origin_ns)),
-            interruptions: join_interruptions(results.interruptions.into_iter(), self.origin_ns),
+            ..measured
         })
     }
 
@@ -190,6 +169,7 @@ impl Session {
             unwritten_bytes,
             cache,
             errors,
+            silence_ns: target.take_silence_ns(),
         })
     }
 }
@@ -231,6 +211,82 @@ struct PreparedSurvey {
     cache: CacheUse,
     /// Errors of the disk on the requests before the survey.
     errors: EarlyErrors,
+    /// The longest time without an answer to these requests.
+    silence_ns: u64,
+}
+
+/// A survey that a thread carries out.
+struct SurveyUnderWay<'a> {
+    survey: &'a Survey,
+    prepared: PreparedSurvey,
+    /// The index of the target.
+    index: usize,
+    /// Its start on the clock.
+    start_ns: u64,
+    /// The start of the run on the clock.
+    origin_ns: u64,
+    log: Arc<SurveyLog>,
+}
+
+impl SurveyUnderWay<'_> {
+    /// The measurement with these results at this time, without the device's counters.
+    fn measurement(&self, results: SurveyResults, now_ns: u64) -> SurfaceMeasurement {
+        let PreparedSurvey {
+            surveyed,
+            unwritten_bytes,
+            cache,
+            errors,
+            silence_ns,
+        } = &self.prepared;
+        let mut asked = ByteCount::default();
+        asked.add(self.survey.operation, self.log.bytes());
+        let mut access_errors = results.errors_elsewhere();
+        errors.count_by_name(&mut access_errors);
+        SurfaceMeasurement {
+            target: self.index,
+            survey: self.survey.clone(),
+            span_start_bytes: surveyed.extent.start,
+            span_bytes: surveyed.extent.length,
+            start_ns: self.start_ns.saturating_sub(self.origin_ns),
+            wall_ns: now_ns.saturating_sub(self.start_ns),
+            curve_ns: results.curve_ns,
+            curve_cpu: results.curve_cpu,
+            engine: surveyed.stream,
+            cache: cache.clone(),
+            curve: results.curve,
+            burst: results.burst,
+            access: results.access,
+            access_errors,
+            scan: results.scan.map(ScanLog::scan),
+            zero_blocks: results.zero_blocks,
+            unwritten_bytes: *unwritten_bytes,
+            starved_ns: results.starved_ns,
+            asked,
+            device: DeviceUse::default(),
+            interrupted: false,
+            silence_before_ns: *silence_ns,
+            stalls: results
+                .stalls
+                .into_iter()
+                .map(|stall| relative_to_origin(stall, self.origin_ns))
+                .collect(),
+            hang: None,
+            interruptions: join_interruptions(results.interruptions.into_iter(), self.origin_ns),
+        }
+    }
+
+    /// Hands the results so far to the watcher where it wants them. Only between the parts, and
+    /// during a scan: keeping them would disturb a part that measures rates.
+    fn show_results(&self, progress: &mut SurveyProgress, now_ns: u64, watch: &mut dyn Watch) {
+        let is_between_parts = std::mem::take(&mut progress.has_begun_step);
+        let is_scan = progress.step == SCAN;
+        if (is_between_parts || is_scan)
+            && watch.wants_results(now_ns.saturating_sub(self.start_ns))
+        {
+            let results = self.log.results().clone();
+            watch.survey_so_far(&self.measurement(results, now_ns));
+        }
+    }
 }
 
 /// Errors and the progress display show this name: a survey has no workload of its own.
@@ -292,8 +348,6 @@ fn survey_target(
 
 /// The target of a survey, as the thread that waits sees it.
 struct SurveyPlace<'a> {
-    /// The index of the target.
-    index: usize,
     target: &'a OpenTarget,
     stall_timeout: StallTimeout,
 }
@@ -307,28 +361,27 @@ struct SurveyEnd {
 }
 
 /// Waits until the thread that surveys ends, or until the target has not answered for too long. The
-/// survey stops after `limit_ns`.
+/// survey stops after its own time.
 fn follow(
     working: &Deferred<io::Result<()>>,
-    limit_ns: Option<u64>,
-    log: &SurveyLog,
+    under_way: &SurveyUnderWay<'_>,
     place: SurveyPlace<'_>,
     watch: &mut dyn Watch,
 ) -> Result<SurveyEnd, RunError> {
     let SurveyPlace {
-        index,
         target,
         stall_timeout,
     } = place;
+    let log = &under_way.log;
     let mut control = Control::Continue;
-    let mut progress = SurveyProgress::new(index, working.now());
+    let mut progress = SurveyProgress::new(under_way.index, working.now());
     let limits = WaitLimits {
         silence_ns: Some(stall_timeout.without_deadline_ns()),
         silence_at_end_ns: Some(stall_timeout.without_deadline_ns()),
         end_ns: None,
     };
     let mut supervisor = Supervisor::new(progress.answered_ns, 1, limits);
-    if let Some(limit_ns) = limit_ns {
+    if let Some(limit_ns) = under_way.survey.time_ns_max() {
         supervisor.end_at(progress.answered_ns.saturating_add(limit_ns));
     }
     loop {
@@ -346,6 +399,7 @@ fn follow(
             Event::Check(now) => {
                 // Also after the stop: the user should see what the end waits for.
                 let wanted = progress.tick(now, log, watch);
+                under_way.show_results(&mut progress, now, watch);
                 supervisor.heard(0, progress.answered_ns);
                 if control == Control::Continue && wanted != Control::Continue {
                     control = wanted;
@@ -377,6 +431,8 @@ fn follow(
 struct SurveyProgress {
     step: &'static str,
     step_ns: u64,
+    /// True from the start of a step until the results before it were offered to the watcher.
+    has_begun_step: bool,
     start_ns: u64,
     bytes: u64,
     ops: u64,
@@ -399,6 +455,7 @@ impl SurveyProgress {
         Self {
             step: "",
             step_ns: now,
+            has_begun_step: false,
             start_ns: now,
             bytes: 0,
             ops: 0,
@@ -412,6 +469,7 @@ impl SurveyProgress {
         let step = log.results().step;
         if step != self.step {
             (self.step, self.step_ns) = (step, now);
+            self.has_begun_step = true;
         }
         let (bytes, ops) = (log.bytes(), log.ops());
         if ops != self.ops {

@@ -10,6 +10,8 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::surface::{ScanPlan, UnreadableRange};
 use std::io;
 
+/// The name of the step.
+pub(super) const SCAN: &str = "scan";
 /// A failed block is read in parts of this size, then the failed parts by sectors. A lone bad
 /// sector costs three failed reads, each of which may take a disk many seconds; halving would cost
 /// eleven.
@@ -36,7 +38,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Reads everything and puts the results into the log.
     pub(crate) fn measure_scan(&mut self, plan: &ScanPlan) -> io::Result<()> {
         let (target, log) = (self.target, self.log);
-        log.begin_step("scan");
+        log.begin_step(SCAN);
         let block = target.rounded_request_bytes(u64::from(plan.block_bytes));
         let Extent { start, length } = target.extent;
         // A resumed run uses the same block borders.
@@ -94,6 +96,9 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             && let Some(log) = &mut self.queue.log.results().scan
         {
             log.found.finished = offset >= end;
+            if offset < end {
+                log.end_at_unreadable();
+            }
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ const LIST_MAX: usize = 1000;
 const CELLS_MAX: u64 = 1000;
 
 /// The results of a scan so far.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct ScanLog {
     /// The results as a record holds them, with two exceptions: the figures of all latencies are
     /// missing, and the mean of a cell is the sum of its latencies. Everything before its end is
@@ -24,6 +24,8 @@ pub(crate) struct ScanLog {
     latencies: LatencyHistogram,
     /// The last block that was read without an error.
     read_at: u64,
+    /// The last unreadable range, also where the list is full.
+    last_bad: Option<UnreadableRange>,
     /// The number of slow blocks that the watcher has got.
     reported_slow: usize,
     /// The number of unreadable ranges that the watcher has got.
@@ -60,11 +62,13 @@ impl ScanLog {
                 slow: Vec::new(),
                 unreadable_bytes: 0,
                 unreadable: Vec::new(),
+                ended_at: None,
                 map,
             },
             lba_bytes,
             latencies: LatencyHistogram::default(),
             read_at: from,
+            last_bad: None,
             reported_slow: 0,
             reported_unreadable: 0,
             map_start: start,
@@ -105,15 +109,19 @@ impl ScanLog {
         self.found.unreadable_bytes += bad.length_bytes;
         let has_room = self.found.unreadable.len() < LIST_MAX;
         match self.found.unreadable.last_mut() {
-            Some(last)
-                if last.offset_bytes + last.length_bytes == bad.offset_bytes
-                    && last.errno == bad.errno =>
-            {
-                last.length_bytes += bad.length_bytes
-            }
-            _ if has_room => self.found.unreadable.push(bad),
+            Some(last) if goes_on(last, &bad) => last.length_bytes += bad.length_bytes,
+            _ if has_room => self.found.unreadable.push(bad.clone()),
             _ => {}
         }
+        match &mut self.last_bad {
+            Some(last) if goes_on(last, &bad) => last.length_bytes += bad.length_bytes,
+            Some(_) | None => self.last_bad = Some(bad),
+        }
+    }
+
+    /// Notes that the scan ends because of the last unreadable range.
+    pub(crate) fn end_at_unreadable(&mut self) {
+        self.found.ended_at.clone_from(&self.last_bad);
     }
 
     /// Adds a slow block, which was slow also when it was read again.
@@ -160,6 +168,12 @@ impl ScanLog {
     /// The scan as a record holds it.
     pub(crate) fn scan(self) -> Scan {
         let mut scan = self.found;
+        // The range that ended the scan is worth more than the last of a thousand.
+        if let (Some(ended_at), Some(last)) = (&scan.ended_at, scan.unreadable.last_mut())
+            && last.offset_bytes < ended_at.offset_bytes
+        {
+            last.clone_from(ended_at);
+        }
         scan.slow.sort_by_key(|block| block.offset_bytes);
         // A resumed scan finds again what lies behind the border.
         for bad in &scan.unreadable {
@@ -179,6 +193,11 @@ impl ScanLog {
         }
         scan
     }
+}
+
+/// True if an unreadable range begins where another ends, with the same error.
+fn goes_on(last: &UnreadableRange, next: &UnreadableRange) -> bool {
+    last.offset_bytes + last.length_bytes == next.offset_bytes && last.errno == next.errno
 }
 
 /// Number of neighbours, with the block in question in the middle: at 1 MiB each far less than a
@@ -320,6 +339,36 @@ mod tests {
             limit_ns: u64::MAX,
             has_slow_neighbours: false,
         }
+    }
+
+    /// More lone sectors than the list takes, then a tail that cannot be read.
+    #[test]
+    fn range_that_ends_a_scan_is_kept_where_the_list_is_full() {
+        const BLOCK: u64 = 1 << 20;
+        let bad = |offset_bytes, length_bytes| UnreadableRange {
+            offset_bytes,
+            length_bytes,
+            lba: offset_bytes / 512,
+            errno: "EIO".to_owned(),
+        };
+        let mut log = ScanLog::new(Extent::new(0, 2000 * BLOCK), 512, BLOCK, 0);
+        for index in 0..1280 {
+            log.add_failed(index * BLOCK, vec![bad(index * BLOCK, 4096)]);
+        }
+        for index in 1280..1536 {
+            log.add_failed(index * BLOCK, vec![bad(index * BLOCK, BLOCK)]);
+        }
+        log.found.to_bytes = 1536 * BLOCK;
+        assert_eq!(log.clone().scan().ended_at, None);
+        log.end_at_unreadable();
+        let scan = log.scan();
+        let tail = bad(1280 * BLOCK, 256 * BLOCK);
+        assert_eq!(scan.ended_at, Some(tail.clone()));
+        assert_eq!(
+            (scan.unreadable.len(), scan.unreadable.last()),
+            (LIST_MAX, Some(&tail))
+        );
+        assert_eq!(scan.unreadable_bytes, 1280 * 4096 + 256 * BLOCK);
     }
 
     #[test]

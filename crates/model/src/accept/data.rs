@@ -1,7 +1,7 @@
 //! The data of an acceptance test: its plan, what came back from the disk, and the figures that
 //! follow.
 
-use super::layout::{Piece, chunk_bytes};
+use super::layout::{Pass, Piece, chunk_bytes};
 use super::states::{PieceState, PieceStates};
 use crate::divisor::greatest_common_divisor;
 use crate::health::DiskHealth;
@@ -343,9 +343,35 @@ pub struct AcceptMeasurement {
     /// A hang that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<Hang>,
+    /// Times of 2 s or longer without an answer, in all runs of the test; the 100 longest, the
+    /// longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<TestStall>,
     /// Errors by errno name, of writes and reads.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
+}
+
+/// At most so many stalls of a test are kept. Chosen: a record stays small.
+const TEST_STALLS_MAX: usize = 100;
+
+/// A time in which the disk answered no request of an acceptance test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestStall {
+    /// Nanoseconds without an answer, to 50 ms.
+    pub lasted_ns: u64,
+    /// What the test did meanwhile; absent where the device was made ready for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<StalledPlace>,
+}
+
+/// What an acceptance test did while the disk answered nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StalledPlace {
+    /// Writing, which includes the flush behind the last piece of a step, or reading.
+    pub pass: Pass,
+    /// The first byte of the piece that was under way, or was the last before the flush.
+    pub offset_bytes: u64,
 }
 
 /// Where a run of a test was stopped that a later one continued.
@@ -536,6 +562,8 @@ pub enum Undecided {
     /// All that is wrong was written before the test was stopped and read after it: others may
     /// have overwritten it meanwhile.
     ChangedWhileStopped,
+    /// The disk answered nothing for so long that the kernel gives a request up, and went on.
+    Silent,
 }
 
 /// The answer of an acceptance test and its reasons, computed from the measurement.
@@ -714,8 +742,19 @@ impl AcceptMeasurement {
             health_before: Vec::new(),
             health: Vec::new(),
             hang: None,
+            stalls: Vec::new(),
             errors: BTreeMap::new(),
         }
+    }
+
+    /// Adds a time without an answer, the longest first. The shortest goes where there are too
+    /// many.
+    pub fn add_stall(&mut self, stall: TestStall) {
+        let index = self
+            .stalls
+            .partition_point(|other| other.lasted_ns >= stall.lasted_ns);
+        self.stalls.insert(index, stall);
+        self.stalls.truncate(TEST_STALLS_MAX);
     }
 
     /// Estimates the time that the rest of a whole pass takes at the rates so far, in nanoseconds;
@@ -735,6 +774,13 @@ impl AcceptMeasurement {
             written: self.written,
             read: self.read,
         });
+        // The disk answers again, or this run ends in the same way.
+        if let Some(hang) = self.hang.take() {
+            self.add_stall(TestStall {
+                lasted_ns: hang.lasted_ns,
+                place: None,
+            });
+        }
         self.earlier_runs += 1;
         self.run_ns = 0;
         self.places_before = None;

@@ -7,6 +7,8 @@
 //! chunks may change: each measurement states its own.
 
 use crate::scatter::scattered;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Tells the order of the writes from that of the reads: an ASCII `W`.
 const SALT_WRITES: u64 = 0x57;
@@ -55,7 +57,8 @@ pub struct Batch {
 }
 
 /// Two different orders of one set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Pass {
     /// The order in which everything is written.
     Write,

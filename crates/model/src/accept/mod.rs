@@ -11,7 +11,7 @@ pub use data::{
     ACCEPT_BYTES_MIN, AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptRecord, AcceptVerdict,
     BAD_RANGES_MAX, BadBytes, BadContent, BadRange, Displacement, Edge, Fraud, HealthChange,
     HealthCounter, MovedBytes, MovedPiece, PlaceContent, PlacesBefore, PositionCell, Procedure,
-    RateByPosition, SlowPart, TestStop, Undecided, WriteCliff,
+    RateByPosition, SlowPart, StalledPlace, TestStall, TestStop, Undecided, WriteCliff,
 };
 pub use layout::{BLOCK_BYTES, Batch, Pass, Piece, chunk_bytes, chunks, salted, shuffled};
 pub(crate) use states::PIECES_MAX;

@@ -1,11 +1,12 @@
 //! Answers the questions that every result answers for the INSERTs of a temporary PostgreSQL server
 //! on the first target.
 
-use super::{OwnRequests, ResultAnswer, ResultOfTask};
+use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::DocumentError;
 use crate::figure::tables::{SERVER_LOAD, TRIAL};
 use crate::figure::{FigureList, Key, Part};
+use crate::op::OpKind;
 use crate::postgres::{PostgresMeasurement, PostgresRecord};
 use crate::record::Record;
 
@@ -15,8 +16,10 @@ impl ResultOfTask for PostgresRecord {
             target: 0,
             end_ns: self.end_ns.unwrap_or(0),
             has_figures: !self.loads.is_empty(),
-            // A server that fails ends the run.
-            error: None,
+            error: self.errors.first_key_value().map(|(errno, _)| OwnError {
+                doing: OpKind::Write.doing(),
+                errno: Some(errno),
+            }),
         })
     }
 
@@ -30,6 +33,8 @@ impl ResultOfTask for PostgresRecord {
             loads: self.loads.iter().map(|load| load.data.clone()).collect(),
             trials: self.trials.iter().map(|trial| trial.data.clone()).collect(),
             end_ns: self.end_ns,
+            errors: self.errors.clone(),
+            silence_before_ns: self.silence_before_ns,
         });
     }
 

@@ -322,6 +322,9 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
     let (mut mean, mut max) = (None, None);
     if op.data.count > 0 {
         mean = Some(latency.mean.round() as u64);
+    }
+    // Requests without an answer waited, too.
+    if op.data.count > 0 || latency.max > 0 {
         max = Some(latency.max);
     }
     for time in [

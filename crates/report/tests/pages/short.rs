@@ -12,6 +12,7 @@ use diskproof_model::postgres::{
 };
 use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_report::terminal::{self, Detail};
+use std::collections::BTreeMap;
 
 fn short(record: &Record) -> String {
     written(|out| terminal::write_record(record, Detail::Short, &PLAIN_80, out))
@@ -133,6 +134,8 @@ fn with_server(mut record: Record, share: f64) -> Record {
         loads: loads.collect(),
         trials: Vec::new(),
         end_ns: None,
+        errors: BTreeMap::new(),
+        silence_before_ns: 0,
     }));
     for measurement in &mut record.measurements {
         for op in measurement.figures.ops.values_mut() {

@@ -6,6 +6,7 @@ use diskproof_model::postgres::{
     TrialFigures, TrialLoad, TrialMeasurement, TrialOutcome, TrialRow,
 };
 use diskproof_model::record::Estimate;
+use std::collections::BTreeMap;
 
 /// INSERTs at this rate, known to 5 %.
 fn inserts(name: &str, rate: f64) -> LoadRow {
@@ -68,6 +69,8 @@ fn served(version: &str, loads: Vec<LoadRow>, trials: Vec<TrialRow>) -> Record {
         loads,
         trials,
         end_ns: None,
+        errors: BTreeMap::new(),
+        silence_before_ns: 0,
     })];
     record
 }

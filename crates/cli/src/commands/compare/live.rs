@@ -555,7 +555,7 @@ fn exit_of_early_end(run: &EndedRun) -> Option<Exit> {
         Ok(_) => return None,
         Err(early_end) => early_end,
     };
-    if let EarlyEnd::Reason(why) = early_end
+    if let EarlyEnd::Reason(why) | EarlyEnd::Unanswered { why, .. } = early_end
         && let Some(signal) = interrupt::signal()
     {
         eprint_line(why);

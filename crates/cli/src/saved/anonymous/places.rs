@@ -214,6 +214,7 @@ const PUBLIC: &[&str] = &[
     "requests.error",
     "cells.why",
     "unreadable.errno",
+    "ended_at.errno",
     "content.errno",
     "data.states",
     "own.workload",

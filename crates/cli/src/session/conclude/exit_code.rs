@@ -23,7 +23,7 @@ pub(super) fn exit_of_run(
 ) -> Result<Exit> {
     let signal = interrupt::signal();
     match (end.ended, signal) {
-        (Ok(()) | Err(EarlyEnd::Reason(_)), _) => {}
+        (Ok(()) | Err(EarlyEnd::Reason(_) | EarlyEnd::Unanswered { .. }), _) => {}
         // The user ended the wait.
         (Err(EarlyEnd::Error(error @ RunError::Stalled { .. })), Some(signal)) => {
             eprint_line(&format!("error: {error}"));

@@ -75,7 +75,9 @@ fn error_line(tool: &SharedPrinter, failed: Option<FailedRequest<'_>>, end: &End
             let text = errno::text(errno);
             format!("{tool_name}: error {verb} '{path}': {text} ({errno})\n")
         }
-        (Err(EarlyEnd::Reason(why)), None) if interrupt::signal().is_none() => {
+        (Err(EarlyEnd::Reason(why) | EarlyEnd::Unanswered { why, .. }), None)
+            if interrupt::signal().is_none() =>
+        {
             if has_completed(&end.results.data) {
                 return format!("{tool_name}: {why}\n");
             }

@@ -1,7 +1,8 @@
 //! Sets how the page cache is treated, proves that direct I/O works, and keeps what is known about
 //! both. The order within a run: [`OpenTarget::direct_trial`] and [`OpenTarget::note_direct`], by a
-//! thread that may wait for the disk; then [`OpenTarget::set_cache`] before each workload, which
-//! tries no request again.
+//! thread that may wait for the disk; then [`OpenTarget::choose_cache`] before each workload, which
+//! tries no request again. Where [`OpenTarget::must_be_empty_for`] says so, a thread that may wait
+//! writes the page cache back. [`OpenTarget::set_cache`] does both on the calling thread.
 
 use super::OpenTarget;
 use crate::failure::OpenError;
