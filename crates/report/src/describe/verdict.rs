@@ -135,3 +135,53 @@ fn trust_fact(verdict: &RunVerdict) -> Block {
     };
     Block::toned_fact(tone, "trust", &verdict.trust.why)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first grade of a real run, with these words.
+    fn graded(grade: Option<Grade>, or: Option<Grade>) -> UseGrade {
+        let verdict = crate::fixture::record().verdict.unwrap();
+        UseGrade {
+            grade,
+            or,
+            ..verdict.grades[0].clone()
+        }
+    }
+
+    #[test]
+    fn colour_is_that_of_the_worse_of_two_grades() {
+        use Grade::{Good, Limited, Poor};
+        for (grade, or, worse) in [
+            (Some(Good), None, Some(Good)),
+            (Some(Good), Some(Limited), Some(Limited)),
+            (Some(Limited), Some(Good), Some(Limited)),
+            (Some(Limited), Some(Poor), Some(Poor)),
+            (None, None, None),
+        ] {
+            assert_eq!(worse_grade(&graded(grade, or)), worse, "{grade:?} {or:?}");
+        }
+    }
+
+    #[test]
+    fn threshold_is_that_of_a_better_grade() {
+        use Grade::{Good, Limited, Poor};
+        let thresholds = graded(None, None).thresholds;
+        assert!(thresholds.limited_from != thresholds.good_from);
+        for (grade, or, words) in [
+            (Some(Good), None, None),
+            (None, None, None),
+            (Some(Good), Some(Limited), Some("(good from")),
+            (Some(Limited), None, Some("(good from")),
+            (Some(Poor), Some(Limited), Some("(good from")),
+            (Some(Poor), None, Some("(poor below")),
+        ] {
+            let text = threshold_text(&graded(grade, or));
+            match words {
+                Some(words) => assert!(text.starts_with(words), "{text}"),
+                None => assert_eq!(text, ""),
+            }
+        }
+    }
+}

@@ -1,5 +1,5 @@
-//! Defines the flags of `compare`, and makes them of a record whose comparison is repeated, after the
-//! user agreed to its commands.
+//! Defines the flags of `compare`, and makes them of a record whose comparison is repeated, after
+//! the user agreed to its commands.
 
 use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;

@@ -18,8 +18,8 @@ use thread::{ServerMessage, ServerThread};
 
 /// The shortest time between two readings: the server collects its counters about once a second.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
-/// Time for the thread to see that it is to end, which takes up to `LOOK_EVERY` of `thread`, a sixth
-/// of it, and to end its session.
+/// Time for the thread to see that it is to end, and to end its session. It looks every 50 ms
+/// (`LOOK_EVERY` of `thread`).
 const LEAVE_WITHIN: Duration = Duration::from_millis(300);
 /// After this many periods without an answer, the last step is not shown as the present one. One
 /// period always lies between two readings.

@@ -1,5 +1,5 @@
-//! Shows the steps of `watch` as lines, on a whole terminal, or not at all. The screen shows the lines of the
-//! plain view in place.
+//! Shows the steps of `watch` as lines, on a whole terminal, or not at all. The screen shows the
+//! lines of the plain view in place.
 
 use crate::full_screen::{FullScreen, ScreenStream};
 use crate::interrupt;

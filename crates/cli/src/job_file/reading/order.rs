@@ -2,9 +2,9 @@
 //! patterns of a plan would move other bytes.
 //!
 //! What the order says is left out of the other keys. A setter of an option in [`OPTIONS_OF_ORDER`]
-//! therefore asks [`JobReader::has_fio_order`] first, and sets nothing where it is true. [`set_order`]
-//! is the last setter. It clears what the setters before it have set of syncs (`fsync`, `fdatasync`)
-//! and of patterns (`random_run`, `in_order`, `zone_stride`).
+//! therefore asks [`JobReader::has_fio_order`] first, and sets nothing where it is true.
+//! [`set_order`] is the last setter. It clears what the setters before it have set of syncs
+//! (`fsync`, `fdatasync`) and of patterns (`random_run`, `in_order`, `zone_stride`).
 
 use super::files::service_named;
 use super::operations::{number_part, numbers_of_list};
@@ -446,8 +446,9 @@ pub(super) fn has_queue(engine: &str) -> bool {
     QUEUES.contains(&engine)
 }
 
-/// The choice of files, or of places, which are drawn by the same laws: a word, and for laws a number
-/// and a centre behind it. The setter of `random_distribution` has refused unknown words before.
+/// The choice of files, or of places, which are drawn by the same laws: a word, and for laws a
+/// number and a centre behind it. The setter of `random_distribution` has refused unknown words
+/// before.
 fn parsed_service(given: GivenValue<'_>) -> Translated<FileService> {
     let mut parts = given.text.split(':');
     let word = parts.next().unwrap_or_default();
