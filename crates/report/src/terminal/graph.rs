@@ -427,11 +427,17 @@ mod tests {
         let bars = unit_chart(vec![Series::new(
             "bar",
             SeriesMark::Bars,
-            vec![(0.0, 1.0), (1.0, 1.0)],
+            vec![(0.0, 0.0), (1.0, 1.0)],
         )]);
-        let mut canvas = Canvas::new(1, 2);
+        let mut canvas = Canvas::new(20, 2);
         canvas.draw(&bars, &bars.ranges());
-        assert!(canvas.braille_dots.iter().all(|dots| *dots == 0xff));
+        let dots: u32 = canvas
+            .braille_dots
+            .iter()
+            .map(|dots| dots.count_ones())
+            .sum();
+        // A column of eight dots, and the dot of the bar without a height.
+        assert_eq!(dots, 9);
     }
 
     #[test]
