@@ -112,9 +112,9 @@ fn rehearsal_judges_ten_of_ten_cuts_rightly() {
     assert_eq!(cuts.len(), 5);
     // Each cut of a disk has the next seed.
     let two = run(argv("powercut rehearse --seed 6 --cuts 2 --json"));
-    let two: Value = serde_json::from_str(&two.out).unwrap();
-    assert_eq!(two["cuts"][1], cuts[0]);
-    assert_ne!(two["cuts"][0], two["cuts"][1]);
+    let of_two: Value = serde_json::from_str(&two.out).unwrap();
+    assert_eq!(of_two["cuts"][1], cuts[0]);
+    assert_ne!(of_two["cuts"][0], of_two["cuts"][1]);
 }
 
 #[test]

@@ -692,7 +692,7 @@ fn health_is_read_of_the_disks_that_a_command_brings() {
         serial: Some("CACHE".to_owned()),
         ..disk.clone()
     };
-    cached.layers.push(cache.clone());
+    cached.layers.push(cache);
     assert!(start.lies_on_same_storage(&cached));
     assert_eq!(brought_disks(&start, &cached), ["cache0"]);
 
