@@ -35,7 +35,7 @@ pub(super) fn path_of(job: &FioJob, name: &str) -> PathBuf {
 }
 
 /// The path of a file of a copy that fio names.
-pub(super) fn path_of_file(job: &FioJob, copy: u64, file: u64) -> PathBuf {
+fn path_of_file(job: &FioJob, copy: u64, file: u64) -> PathBuf {
     path_in(directory_of_copy(job, copy), &name_of_file(job, copy, file))
 }
 
