@@ -181,7 +181,7 @@ fn waiting_at_once(row: &Row) -> f64 {
 /// each.
 fn durable_write_limit(row: &Row, index: usize) -> Option<LimitedBy> {
     let workload = &row.data.workload;
-    let is_alone = workload.depth * workload.workers == 1 && !workload.is_paced();
+    let is_alone = workload.total_depth() == 1 && !workload.is_paced();
     let is_durable = matches!(workload.sync, SyncPolicy::WithWrite { .. });
     if !is_alone || !is_durable {
         return None;

@@ -145,7 +145,7 @@ fn pause_over_the_end(
     let longest = late.first()?;
     let mut waiting = match measured.workload.rate {
         Some(rate) => waiting_of_paced(measured, ops, rate, longest.latency_ns)?,
-        None => wanted_depth(measured),
+        None => measured.workload.total_depth(),
     };
     for ops in &late {
         waiting = waiting.saturating_sub(ops.count);
@@ -197,7 +197,7 @@ fn waiting_of_paced(
     }
     // The queue is full, or nothing completed before the end though more were sent, or all that
     // were sent before it waited.
-    if slow >= wanted_depth(measured) || ends_in_silence(measured, rate) {
+    if slow >= measured.workload.total_depth() || ends_in_silence(measured, rate) {
         Some(1)
     } else if over_the_end >= WAITING_MIN && slow >= over_the_end {
         Some(over_the_end)
@@ -272,7 +272,7 @@ fn waiting_requests(
     ops: &[(OpKind, &OpMeasurement)],
     length_ns: u64,
 ) -> u64 {
-    let depth = wanted_depth(measured);
+    let depth = measured.workload.total_depth();
     let slow: u64 = ops
         .iter()
         .map(|(_, op)| longer_than(op, length_ns / 2))
@@ -335,9 +335,4 @@ fn longer_than(op: &OpMeasurement, least_ns: u64) -> u64 {
         }
     }
     sum
-}
-
-/// The requests that a workload keeps in flight.
-fn wanted_depth(measured: &Measurement) -> u64 {
-    u64::from(measured.workload.depth) * u64::from(measured.workload.workers)
 }

@@ -465,7 +465,7 @@ fn turnover_ns(measurement: &Measurement, from_ns: u64) -> u64 {
         Some(series) => series.total_between(from_ns, measurement.wall_ns).ops,
         None => 0,
     };
-    let in_flight = u64::from(measurement.workload.depth) * u64::from(measurement.workload.workers);
+    let in_flight = measurement.workload.total_depth();
     let turnover_ns = in_flight as f64 * left_ns as f64 / ops.max(1) as f64;
     (turnover_ns as u64).min(left_ns / TURNOVER_PARTS)
 }

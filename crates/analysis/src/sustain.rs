@@ -275,10 +275,7 @@ fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
 /// much as it refilled. If only writes used the credit, and as much as the smallest write cache
 /// holds, a cache would look the same. Then at least one pause has to confirm the limiter.
 fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
-    let units_per_request = match credit.unit.as_str() {
-        "B/s" => rules::mean_request_bytes(row),
-        _ => 1.0,
-    };
+    let units_per_request = units_per_request(row, Unit::of_credit(credit));
     let mut is_confirmed = credit.has_refilled;
     for recovery in recoveries {
         let refilled = (credit.base * recovery.pause_ns as f64 / 1e9).min(credit.credit);

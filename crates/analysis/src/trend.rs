@@ -126,9 +126,12 @@ pub fn condition_trends(
                 }
             }
             RunFigures::Measured(record, figures) => {
-                for TargetFigure { target, figure } in figures {
-                    if let Some(target) = targets.get_mut(target) {
-                        target.add(named, run, &record, figure);
+                for (index, target) in targets.iter_mut().enumerate() {
+                    match figures.iter().find(|measured| measured.target == index) {
+                        Some(measured) => {
+                            target.add(named, run, &record, measured.figure.clone());
+                        }
+                        None => target.is_left_out = true,
                     }
                 }
             }
@@ -200,6 +203,9 @@ struct TargetTrend {
     path: String,
     points: Vec<TrendPoint>,
     newest_without_figure: Option<String>,
+    /// A run measured others of its targets for the figure, and not this one. So a run before it
+    /// without any figures does not lack that of this target.
+    is_left_out: bool,
     /// The record of the first point.
     newest_record: Option<Rc<Record>>,
 }
@@ -211,6 +217,7 @@ impl TargetTrend {
             path: path.to_owned(),
             points: Vec::new(),
             newest_without_figure: later_partial,
+            is_left_out: false,
             newest_record: None,
         }
     }
@@ -222,7 +229,7 @@ impl TargetTrend {
 
     /// The newest run that planned the workload is judged, also where it has no figure.
     fn is_to_be_judged(&self) -> bool {
-        self.points.is_empty() && self.newest_without_figure.is_none()
+        self.points.is_empty() && self.newest_without_figure.is_none() && !self.is_left_out
     }
 
     /// Adds a run that has no figure, although it planned one or may have.
@@ -800,6 +807,29 @@ mod tests {
         }));
         assert_eq!(trend.newest_without_figure, None);
         assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::DoesNotHold);
+    }
+
+    /// The newest run measured only one of its targets for the figure, and nobody can read the run
+    /// before it.
+    #[test]
+    fn target_that_was_not_measured_for_a_figure_lacks_none() {
+        let name = "commit-fdatasync";
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let named = named(&limit.metric).unwrap();
+        let mut runs: Vec<SavedRun> = (1..=2).map(|day| run(day, &[(name, 100.0)])).collect();
+        for run in &mut runs {
+            run.targets.push("/wal".to_owned());
+        }
+        let newest = runs[1].run_id.clone();
+        let trend = only(condition_trends(&named, &runs, |run| {
+            if run.run_id == newest {
+                Some(record(100.0))
+            } else {
+                None
+            }
+        }));
+        assert_eq!(trend.target.as_deref(), Some("/data"));
+        assert_eq!(trend.newest_without_figure, None);
     }
 
     /// A search with this answer.

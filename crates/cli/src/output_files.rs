@@ -198,7 +198,7 @@ pub(crate) fn open_list(paths: &[PathBuf], trial: Trial) -> Result<Vec<Output>, 
             Err(error) => return Err(UnopenedOutput::new(path, error)),
         };
         if let Some(other) = output.same_among(&outputs) {
-            let error = OutputError::same_as(&other.path);
+            let error = OutputError::same_file(&other.path);
             return Err(UnopenedOutput::new(path, error));
         }
         outputs.push(output);

@@ -16,7 +16,7 @@ use content::write_counted;
 use diskproof_device::TrustedPath;
 use diskproof_report::format::{OutputFile, WriteContent};
 pub(crate) use error::OutputError;
-use error::{cannot_create, cannot_open, cannot_walk, input_error};
+use error::{create_error, input_error, open_error, walk_error};
 use file_kind::{
     check_type, is_file, is_null_device, is_same_file, is_standard_stream, proc_path,
     standard_streams,
@@ -63,7 +63,7 @@ impl OutputSink {
             },
             Ok(TrustedPath::Object(object)) => return Self::as_it_is(object),
             Ok(TrustedPath::Directory(_)) => return Err(OutputError::is_directory()),
-            Err(error) => return Err(cannot_walk(path, &error)),
+            Err(error) => return Err(walk_error(path, &error)),
         };
         if let Some(role) = role_of_name(&place.folder, &place.name) {
             return Err(input_error(role));
@@ -73,9 +73,9 @@ impl OutputSink {
         let held = match openat(&place.folder, &place.name, flags, Mode::empty()) {
             Ok(held) => held,
             Err(Errno::NOENT) => return Ok(Self::Replace(place)),
-            Err(errno) => return Err(cannot_open(errno)),
+            Err(errno) => return Err(open_error(errno)),
         };
-        let stat = fstat(&held).map_err(cannot_open)?;
+        let stat = fstat(&held).map_err(open_error)?;
         if !is_file(&stat) || place.is_mount_point() || is_standard_stream(&stat) {
             return Self::as_it_is(held);
         }
@@ -87,7 +87,7 @@ impl OutputSink {
 
     /// The sink of something that is written and not replaced, such as a pipe.
     fn as_it_is(held: OwnedFd) -> Result<Self, OutputError> {
-        let stat = fstat(&held).map_err(cannot_open)?;
+        let stat = fstat(&held).map_err(open_error)?;
         if !is_file(&stat) {
             check_type(&stat)?;
         }
@@ -116,7 +116,7 @@ impl OutputSink {
                             .map_err(io::Error::from)
                     }
                 };
-                created.map_err(|error| cannot_create(&place.shown, &error))
+                created.map_err(|error| create_error(&place.shown, &error))
             }
         }
     }

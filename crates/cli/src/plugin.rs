@@ -14,6 +14,7 @@ use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
 use diskproof_device::host_facts;
+use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{Filter, Listing, TargetFilter, UnreadableRun};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::finding::{Cause, Meaning, Severity};
@@ -84,6 +85,10 @@ struct Answer {
     /// Lines of --verbose.
     details: Vec<String>,
 }
+
+/// Time to find the serial numbers of disks, which takes milliseconds. A disk that hangs may hold
+/// whoever asks for them, and its run, which says so, must be judged before Nagios gives up.
+const SERIALS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The states of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -444,8 +449,19 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     })
 }
 
-/// The serial numbers of the disks below a path; empty where they are unknown.
+/// The serial numbers of the disks below a path; empty where they are unknown, or not found in
+/// time.
 fn serials_of(path: &Path) -> Vec<String> {
+    let path = path.to_owned();
+    let search = Deferred::start_or_run("diskproof-probe", move || find_serials(&path));
+    match search.wait(SERIALS_WITHIN) {
+        Waited::Done(serials) => serials,
+        Waited::TimedOut(_) | Waited::Lost => Vec::new(),
+    }
+}
+
+/// Does what [`serials_of`] does, without a limit of time.
+fn find_serials(path: &Path) -> Vec<String> {
     match diskproof_device::probe(path) {
         Ok(identity) => identity
             .disks()

@@ -213,7 +213,7 @@ impl SharedPrinter {
                 continue;
             };
             if let Some(same) = output.same_among(&files) {
-                return Err(self.cannot_open(same.path(), &OutputError::same_as(path)));
+                return Err(self.cannot_open(same.path(), &OutputError::same_file(path)));
             }
         }
         self.files = Arc::new(files);

@@ -23,9 +23,9 @@ pub struct AcceptJournal {
 }
 
 impl AcceptJournal {
-    /// The journal of the disk that this name stands for: letters, digits, `-` and `_`.
-    pub fn for_disk(place: &HistoryPlace, disk: &str) -> Result<Self, HistoryError> {
-        let path = with_suffix(&place.resolved()?, &format!("{INFIX}{disk}.json"));
+    /// The journal of the disk of this name, which has letters, digits, `-` and `_` only.
+    pub fn for_disk(place: &HistoryPlace, disk_name: &str) -> Result<Self, HistoryError> {
+        let path = with_suffix(&place.resolved()?, &format!("{INFIX}{disk_name}.json"));
         Ok(Self { path })
     }
 
@@ -48,9 +48,10 @@ impl AcceptJournal {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Replaces the text of the journal. Where that fails, the journal holds the text before it.
-    pub fn keep(&self, text: &str) -> Result<(), HistoryError> {
-        if let Err(error) = self.replace(text) {
+    /// Replaces the text of the journal. Where that fails before the rename, the journal holds the
+    /// text before it; where it fails after it, the new text may not be durable.
+    pub fn replace(&self, text: &str) -> Result<(), HistoryError> {
+        if let Err(error) = self.write_and_rename(text) {
             // The error of the write says why. A part of the text is of no use.
             let _ = remove_if_there(&with_suffix(&self.path, NEXT));
             return Err(HistoryError::kernel(&self.path, error));
@@ -58,7 +59,7 @@ impl AcceptJournal {
         Ok(())
     }
 
-    fn replace(&self, text: &str) -> io::Result<()> {
+    fn write_and_rename(&self, text: &str) -> io::Result<()> {
         let next = with_suffix(&self.path, NEXT);
         remove_if_there(&next)?;
         let mut file = new_file(&next)?;
@@ -91,8 +92,8 @@ mod tests {
         };
         let journal = AcceptJournal::for_disk(&place, "S1-1000").unwrap();
         assert_eq!(journal.read().unwrap(), None);
-        journal.keep("one").unwrap();
-        journal.keep("two").unwrap();
+        journal.replace("one").unwrap();
+        journal.replace("two").unwrap();
         assert_eq!(journal.read().unwrap().as_deref(), Some("two"));
         let other = AcceptJournal::for_disk(&place, "S2-1000").unwrap();
         assert_eq!(other.read().unwrap(), None);
@@ -100,5 +101,36 @@ mod tests {
         assert_eq!(journal.read().unwrap().as_deref(), Some("on\u{fffd}e"));
         journal.end().unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn accept_journal_that_cannot_be_replaced_holds_the_text_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = HistoryPlace {
+            path: folder.path().join("history.db"),
+            folders: Folders::Expected,
+        };
+        let journal = AcceptJournal::for_disk(&place, "S1-1000").unwrap();
+        journal.replace("two").unwrap();
+        let next = with_suffix(journal.path(), NEXT);
+        std::fs::create_dir(&next).unwrap();
+        std::fs::write(next.join("kept"), "").unwrap();
+        assert!(journal.replace("three").is_err());
+        assert_eq!(journal.read().unwrap().as_deref(), Some("two"));
+    }
+
+    #[test]
+    fn accept_journal_is_read_up_to_the_size_of_a_document() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = HistoryPlace {
+            path: folder.path().join("history.db"),
+            folders: Folders::Expected,
+        };
+        let journal = AcceptJournal::for_disk(&place, "S1-1000").unwrap();
+        journal.replace("").unwrap();
+        let file = File::options().write(true).open(journal.path()).unwrap();
+        file.set_len(DOCUMENT_BYTES_MAX as u64 + 1).unwrap();
+        let text = journal.read().unwrap().unwrap();
+        assert_eq!(text.len(), DOCUMENT_BYTES_MAX);
     }
 }

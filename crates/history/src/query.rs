@@ -272,7 +272,7 @@ fn listed_run(row: &Row<'_>) -> rusqlite::Result<ListedRun> {
         Ok(run) => ListedRun::Readable(Box::new(SavedRun { label, ..run })),
         Err(_) => ListedRun::Unreadable(UnreadableRun {
             run_id,
-            // One that was overwritten, too, may be the newest.
+            // A run whose start cannot be read may be the newest.
             started_s: row.get(3).unwrap_or(i64::MAX),
         }),
     })

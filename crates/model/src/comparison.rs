@@ -330,10 +330,10 @@ pub struct Needed {
     /// Times as much as there is: as long where one run a side was measured, as many runs where
     /// several were.
     pub times: f64,
-    /// The measured time that each side would need, in nanoseconds; `null` where runs are what is
-    /// needed.
+    /// The measured time that each side would need, in nanoseconds; `null` where runs, positions or
+    /// accesses are what is needed.
     pub measure_ns: Option<u64>,
-    /// The runs that each side would need; `null` where longer runs would do.
+    /// The runs that each side would need; `null` where more of one run would do.
     pub runs: Option<u64>,
 }
 

@@ -657,9 +657,10 @@ impl DeviceUse {
     }
 }
 
-/// The kernel thread that writes the inode tables of a new ext4 filesystem, and after each mount
-/// reads its block bitmaps. No counter has its bytes.
-const LAZY_INIT_THREAD: &str = "ext4lazyinit";
+/// The kernel thread that writes the inode tables of a new ext4 filesystem, for minutes, and after
+/// each mount reads its block bitmaps. Its bytes count for no process (linux: fs/ext4/super.c,
+/// ext4_lazyinit_thread).
+pub const LAZY_INIT_THREAD: &str = "ext4lazyinit";
 
 /// The threads of the kernel by whose names findings decide. Such a name identifies nobody, and a
 /// record without it would be judged otherwise.

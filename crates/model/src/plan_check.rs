@@ -168,7 +168,7 @@ impl Workload {
                 return Some(BadNumber::new(noun, value));
             }
         }
-        let in_flight = u64::from(self.depth) * u64::from(self.workers);
+        let in_flight = self.total_depth();
         if in_flight > IN_FLIGHT_MAX {
             return Some(BadNumber::new("number of requests in flight", in_flight));
         }

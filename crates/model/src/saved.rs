@@ -271,7 +271,7 @@ fn headlines(record: &Record) -> Vec<Headline> {
     by_depth.sort_by_key(|(_, figure)| {
         let index = figure.key.measurement;
         let workload = index.map(|index| &record.measurements[index].data.workload);
-        workload.map(|w| Reverse(u64::from(w.depth) * u64::from(w.workers)))
+        workload.map(|workload| Reverse(workload.total_depth()))
     });
     let mut figures_by_kind = BTreeMap::new();
     let mut ranked = Vec::with_capacity(by_depth.len());

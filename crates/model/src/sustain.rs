@@ -213,8 +213,8 @@ pub struct SteadyState {
     pub round_ns: u64,
     /// Rounds that were measured.
     pub rounds: u64,
-    /// The round with which the state at the end was reached, from 1: any five rounds up to it and
-    /// after it are steady. Absent where the last five rounds are not.
+    /// The round, from 1, since which the load is steady: the five rounds that end with it are
+    /// steady, and so are any five that end later. Absent where the last five are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<u64>,
     /// Highest minus lowest rate of the last five rounds, as a share of their mean; absent of

@@ -110,6 +110,11 @@ impl Workload {
         self.rate.is_some() || starts.think.is_some() || starts.flow.is_some()
     }
 
+    /// The requests that all its workers together keep in flight.
+    pub fn total_depth(&self) -> u64 {
+        u64::from(self.depth) * u64::from(self.workers)
+    }
+
     /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what
     /// others are made from.
     pub fn named(name: &str) -> Self {

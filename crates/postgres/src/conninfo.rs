@@ -304,6 +304,7 @@ fn given_settings(
 }
 
 /// The password file of the user, as far as it may be used.
+#[derive(Default)]
 struct StoredPasswords {
     /// Empty where there is no file, or none that may be used.
     text: String,
@@ -319,18 +320,17 @@ impl StoredPasswords {
             (None, Some(home)) => Some(home.join(".pgpass")),
             (None, None) => None,
         };
-        match path.as_deref().map(read_passwords) {
-            Some(Ok(text)) => Self {
+        let Some(path) = path else {
+            return Self::default();
+        };
+        match read_passwords(&path) {
+            Ok(text) => Self {
                 text,
                 ignored_file: None,
             },
-            Some(Err(why)) => Self {
+            Err(why) => Self {
                 text: String::new(),
                 ignored_file: Some(why),
-            },
-            None => Self {
-                text: String::new(),
-                ignored_file: None,
             },
         }
     }

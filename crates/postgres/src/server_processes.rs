@@ -1,6 +1,6 @@
 //! Finds the processes of a server by the directory that they work in, and ends them, by signals
-//! that follow each other ([`EndingTimes`]). The guard ends its own children by the same signals,
-//! after an order that the server got from it (`guard`).
+//! that follow each other ([`EndingTimes`]). The guard ends its own children in the same way
+//! (`guard`).
 
 use rustix::fs::Stat;
 use rustix::io::Errno;

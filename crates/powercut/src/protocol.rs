@@ -352,6 +352,40 @@ mod tests {
     }
 
     #[test]
+    fn longest_body_is_read_and_a_longer_one_is_not() {
+        for (bytes, is_too_long) in [(BODY_BYTES_MAX, false), (BODY_BYTES_MAX + 1, true)] {
+            let mut frame = WireMessage::Stop.encode().unwrap();
+            frame[8..12].copy_from_slice(&(bytes as u32).to_le_bytes());
+            frame.resize(HEAD_BYTES + bytes, 0);
+            match receive(&frame) {
+                Err(WireError::Length(_)) => assert!(is_too_long, "{bytes}"),
+                Err(WireError::Checksum) => assert!(!is_too_long, "{bytes}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// A later version may use the byte.
+    #[test]
+    fn reserved_byte_of_a_sound_frame_is_refused() {
+        let mut frame = WireMessage::Stop.encode().unwrap();
+        frame[7] = RESERVED + 1;
+        let sum = crc32(&[&frame[..HEAD_CHECKED]]);
+        frame[HEAD_CHECKED..].copy_from_slice(&sum.to_le_bytes());
+        assert!(matches!(receive(&frame), Err(WireError::Body(_))));
+    }
+
+    #[test]
+    fn long_refusal_is_cut_between_characters() {
+        let cut = refusal(&"é".repeat(REFUSAL_BYTES_MAX));
+        let WireMessage::Refused(text) = &cut else {
+            panic!("{cut:?}");
+        };
+        assert_eq!(text.len(), REFUSAL_BYTES_MAX);
+        assert_eq!(receive(&cut.encode().unwrap()).ok().as_ref(), Some(&cut));
+    }
+
+    #[test]
     fn description_too_long_for_a_receiver_is_not_sent() {
         let mut run = example();
         run.host = "x".repeat(BODY_BYTES_MAX);

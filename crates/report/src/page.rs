@@ -46,9 +46,9 @@ pub(crate) struct Page<'a> {
     width: usize,
     color: Color,
     out: &'a mut dyn Write,
-    /// The first error of the output, after which nothing more is written. [`Page::finish`] returns
-    /// it, so that no line of a page has to.
-    first_error: io::Result<()>,
+    /// The outcome of all writes so far. After the first error nothing more is written.
+    /// [`Page::finish`] returns it, so that no line of a page has to.
+    outcome: io::Result<()>,
 }
 
 impl<'a> Page<'a> {
@@ -58,18 +58,18 @@ impl<'a> Page<'a> {
             width: style.width.max(WIDTH_MIN),
             color: style.color,
             out,
-            first_error: Ok(()),
+            outcome: Ok(()),
         }
     }
 
     /// Returns the first error of the output, if there was one. The page may go on after it.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        std::mem::replace(&mut self.first_error, Ok(()))
+        std::mem::replace(&mut self.outcome, Ok(()))
     }
 
     fn write(&mut self, text: Arguments<'_>) {
-        if self.first_error.is_ok() {
-            self.first_error = self.out.write_fmt(text);
+        if self.outcome.is_ok() {
+            self.outcome = self.out.write_fmt(text);
         }
     }
 
@@ -174,11 +174,11 @@ impl<'a> Page<'a> {
 mod tests {
     use super::*;
 
-    fn entry(color: Color, label: Span<'_>, width: usize, text: &str) -> String {
+    fn entry(color: Color, label: Span<'_>, indent: usize, text: &str) -> String {
         let style = Style { width: 1, color };
         crate::fixture::written(|out| {
             let mut page = Page::new(&style, out);
-            page.entry(label, width, Tone::Plain.span(text));
+            page.entry(label, indent, Tone::Plain.span(text));
             page.finish()
         })
     }
@@ -189,6 +189,31 @@ mod tests {
         let text = entry(Color::Plain, Tone::Bold.span("disk"), 8, &long);
         let line = ["word"; 6].join(" ");
         assert_eq!(text, format!("disk    {line}\n        {line}\n"));
+    }
+
+    #[test]
+    fn label_longer_than_the_indent_keeps_its_distance() {
+        let seven = entry(Color::Plain, Tone::Plain.span("0123456"), 8, "text");
+        assert_eq!(seven, "0123456  text\n");
+        let six = entry(Color::Plain, Tone::Plain.span("012345"), 8, "text");
+        assert_eq!(six, "012345  text\n");
+        let ten = entry(Color::Plain, Tone::Plain.span("0123456789"), 8, "text");
+        assert_eq!(ten, "0123456789  text\n");
+    }
+
+    #[test]
+    fn coloured_line_ends_without_blanks() {
+        let style = Style {
+            width: 80,
+            color: Color::Ansi,
+        };
+        let line = [Tone::Bold.span("a "), Tone::Dim.span("  ")];
+        let text = crate::fixture::written(|out| {
+            let mut page = Page::new(&style, out);
+            page.spans(&line);
+            page.finish()
+        });
+        assert_eq!(text, "\u{1b}[1ma\u{1b}[0m\n");
     }
 
     #[test]

@@ -195,7 +195,7 @@ fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
         && row.data.cache.used == CachePolicy::Cached
         && workload.block_mix.is_empty()
         && !workload.is_paced()
-        && workload.depth * workload.workers == 1
+        && workload.total_depth() == 1
         && row.figures.together_with.is_empty()
         && row.data.engine.used == EngineKind::Sync
         && workload.block_bytes.is_multiple_of(PAGE_BYTES);

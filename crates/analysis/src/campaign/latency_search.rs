@@ -209,7 +209,7 @@ impl LatencySearchCampaign {
         }
         let allowed = requests as f64 * (100.0 - self.target.percent) / 100.0;
         let workload = &self.workloads[index];
-        let in_flight = f64::from(workload.depth) * f64::from(workload.workers);
+        let in_flight = workload.total_depth() as f64;
         let excused = CHANCE_DEVIATIONS * allowed.sqrt() + PAUSES_EXCUSED * in_flight;
         if windows.len() >= WINDOWS_MIN || late as f64 > allowed + excused {
             DepthState::Misses

@@ -39,7 +39,7 @@ fn step_metric(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<PendingMetri
     let estimates = pair.estimates_of_runs(|run| Some(run.step().figures.iops.clone()))?;
     let ratio = estimates.ratio();
     let wall_times_ns = pair.parts().map(|part| part.step().data.wall_ns);
-    let wall_ns = wall_times_ns.max().unwrap_or(0);
+    let measured_ns = wall_times_ns.max();
     let mut pending = PendingMetric::new(
         format!("{subject}.{}", Figure::Iops.as_str()),
         ComparedFigure {
@@ -47,7 +47,7 @@ fn step_metric(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<PendingMetri
             figure: Figure::Iops,
             estimates,
             ratio,
-            wall_ns,
+            measured_ns,
             reasons: &pair.reasons,
         },
     );
@@ -149,6 +149,7 @@ impl Compared for StepOfRun<'_> {
         }
     }
 
+    /// No finding is about a step, so none can be harmless.
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, step) = (self.name, self.step());
         let is_ended_by_errors = step.data.stopped == StopReason::Errors;

@@ -41,7 +41,7 @@ pub(super) fn subject_of_load(load: &str) -> String {
 fn insert_metric(subject: &str, pair: &Pair<InsertsOfRun<'_>>) -> Option<PendingMetric> {
     let estimates = pair.estimates_of_runs(|run| Some(run.row.figures.iops.clone()))?;
     let ratio = estimates.ratio();
-    let wall_ns = pair.parts().map(|run| run.wall_ns()).max().unwrap_or(0);
+    let measured_ns = pair.parts().map(|run| run.wall_ns()).max();
     let figure = Figure::Iops;
     let name = format!("{subject}.{}", figure.as_str());
     let compared = ComparedFigure {
@@ -49,7 +49,7 @@ fn insert_metric(subject: &str, pair: &Pair<InsertsOfRun<'_>>) -> Option<Pending
         figure,
         estimates,
         ratio,
-        wall_ns,
+        measured_ns,
         reasons: &pair.reasons,
     };
     let mut pending = PendingMetric::new(name, compared);

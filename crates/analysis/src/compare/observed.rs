@@ -130,7 +130,7 @@ fn load_metric(
     };
     let ratio = estimates.ratio();
     let devices = pair.a.iter().chain(&pair.b);
-    let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
+    let measured_ns = devices.map(|device| device.wall_ns).max();
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
     let compared = ComparedFigure {
@@ -138,7 +138,7 @@ fn load_metric(
         figure,
         estimates,
         ratio,
-        wall_ns,
+        measured_ns,
         reasons: &[],
     };
     let mut pending = PendingMetric::new(metric, compared);

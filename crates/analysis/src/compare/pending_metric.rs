@@ -18,8 +18,9 @@ pub(super) struct ComparedFigure<'p> {
     /// The ratio of the estimates: [`PairEstimates::ratio`], unless the slices or the positions of
     /// both sides make pairs, which know it better.
     pub ratio: Option<RatioEstimate>,
-    /// The longest time for which a run measured it, in nanoseconds.
-    pub wall_ns: u64,
+    /// The longest time for which a run measured it, in nanoseconds; `None` where more of it is not
+    /// measured by more time, but by more positions or accesses.
+    pub measured_ns: Option<u64>,
     /// The reasons against its comparison: with any, the ratio is dropped.
     pub reasons: &'p [Reason],
 }
@@ -31,8 +32,8 @@ pub(super) struct PendingMetric {
     pub metric: MetricComparison,
     /// The number of runs of the side with fewer runs.
     runs: usize,
-    /// The longest time for which a run measured it, in nanoseconds.
-    wall_ns: u64,
+    /// That of [`ComparedFigure`].
+    measured_ns: Option<u64>,
     /// It is a metric of an observed load, of which neither side is better.
     pub is_load: bool,
     /// The ratio; `None` where the metric is not comparable, or too little was measured.
@@ -65,7 +66,7 @@ impl PendingMetric {
                 b: b.shown,
             },
             runs: a.figure.logs.len().min(b.figure.logs.len()),
-            wall_ns: compared.wall_ns,
+            measured_ns: compared.measured_ns,
             is_load: false,
             ratio: None,
         };
@@ -119,7 +120,10 @@ impl PendingMetric {
                 let runs = (times * self.runs as f64).ceil();
                 (None, Some(runs.max(2.0) as u64))
             }
-            Basis::WithinRuns | Basis::Blocks => (Some((times * self.wall_ns as f64) as u64), None),
+            Basis::WithinRuns | Basis::Blocks => {
+                let needed_ns = self.measured_ns.map(|ns| (times * ns as f64) as u64);
+                (needed_ns, None)
+            }
             Basis::Positions => (None, None),
         };
         Needed {
@@ -148,7 +152,7 @@ mod tests {
             figure: Figure::Iops,
             estimates,
             ratio: None,
-            wall_ns: 10_000_000_000,
+            measured_ns: Some(10_000_000_000),
             reasons: &[],
         };
         let mut pending = PendingMetric::new("w.iops".to_owned(), compared);
@@ -170,6 +174,10 @@ mod tests {
             assert_eq!((needed.measure_ns, needed.runs), (measure_ns, runs));
         }
         assert_eq!(pending(Basis::BetweenRuns).needed_for(0.1).runs, Some(2));
+        let mut accesses = pending(Basis::WithinRuns);
+        accesses.measured_ns = None;
+        let needed = accesses.needed_for(2.6);
+        assert_eq!((needed.measure_ns, needed.runs), (None, None));
     }
 
     /// A figure of both sides, the ratio of which is known.
@@ -184,7 +192,7 @@ mod tests {
             figure: Figure::Iops,
             ratio: estimates.ratio(),
             estimates,
-            wall_ns: 10_000_000_000,
+            measured_ns: Some(10_000_000_000),
             reasons,
         }
     }

@@ -90,7 +90,7 @@ fn rate_metric(subject: &str, pair: &Pair<SearchedRate<'_>>) -> Option<PromisedR
     let estimates = pair.side_estimates(side_estimate)?;
     let ratio = estimates.ratio().filter(RatioEstimate::is_bounded);
     let times_ns = pair.parts().map(|searched| searched.plan.time_ns);
-    let time_ns = times_ns.max().unwrap_or(0);
+    let measured_ns = times_ns.max();
     let figure = Figure::PromisedRate;
     let name = format!("{subject}.{}", figure.as_str());
     let compared = ComparedFigure {
@@ -98,7 +98,7 @@ fn rate_metric(subject: &str, pair: &Pair<SearchedRate<'_>>) -> Option<PromisedR
         figure,
         estimates,
         ratio,
-        wall_ns: time_ns,
+        measured_ns,
         reasons: &pair.reasons,
     };
     let mut metric = PendingMetric::new(name, compared);

@@ -12,7 +12,7 @@ use super::promised::{
 use super::reasons::{Compared, Reasons};
 use super::side_estimate::relative_error;
 use super::sides::{Run, WorkloadKey};
-use super::survey::{SurveyPart, Surveyed, leading_survey_figures};
+use super::survey::{SurveyOfRun, SurveyPart, leading_survey_figures};
 use super::workload_metrics::leading_figure;
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
@@ -283,11 +283,11 @@ impl PartOfRun {
                 );
             }
             Self::Curve => add_faults(
-                Surveyed::find(RUN_NAME, &run, SurveyPart::Curve),
+                SurveyOfRun::find(RUN_NAME, &run, SurveyPart::Curve),
                 &mut reasons,
             ),
             Self::Access => add_faults(
-                Surveyed::find(RUN_NAME, &run, SurveyPart::Access),
+                SurveyOfRun::find(RUN_NAME, &run, SurveyPart::Access),
                 &mut reasons,
             ),
             Self::Step(step) => add_faults(StepOfRun::find(RUN_NAME, &run, *step), &mut reasons),
@@ -374,8 +374,8 @@ fn add_survey_differences(
     reasons: &mut Reasons,
 ) {
     add_differences_of(
-        Surveyed::find(TYPICAL_NAME, typical, part),
-        Surveyed::find(RUN_NAME, run, part),
+        SurveyOfRun::find(TYPICAL_NAME, typical, part),
+        SurveyOfRun::find(RUN_NAME, run, part),
         reasons,
     );
 }

@@ -5,13 +5,12 @@ use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
 use super::promised::SearchedRate;
 use super::reasons::is_same_measuring;
-use super::sides::{Run, WorkloadKey};
-use super::survey::{SurveyPart, Surveyed};
+use super::sides::{Run, UNNAMED, WorkloadKey};
+use super::survey::{SurveyOfRun, SurveyPart};
 use diskproof_model::figure::{Named, Part};
 use diskproof_model::record::Record;
 
 /// The name of the compared runs: no sentence names them.
-const UNNAMED: &str = "";
 
 /// Returns `true` if two runs measured the part that a condition names under the same conditions,
 /// so that its figures are comparable. A part that one of them lacks has no other conditions, and
@@ -66,8 +65,8 @@ fn is_same_search(one: &Run<'_>, other: &Run<'_>, subject: &str) -> bool {
 
 /// Returns `true` if this part of a survey was the same.
 fn is_same_survey(one: &Run<'_>, other: &Run<'_>, survey_part: SurveyPart) -> bool {
-    let part = Surveyed::find(UNNAMED, one, survey_part);
-    let other_part = Surveyed::find(UNNAMED, other, survey_part);
+    let part = SurveyOfRun::find(UNNAMED, one, survey_part);
+    let other_part = SurveyOfRun::find(UNNAMED, other, survey_part);
     match (part, other_part) {
         (Some(part), Some(other_part)) => is_same_measuring(part, other_part),
         (None, _) | (_, None) => true,

@@ -5,6 +5,9 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use std::collections::BTreeSet;
 
+/// The name of a run that no sentence names.
+pub(super) const UNNAMED: &str = "";
+
 /// A run, as the user named it.
 #[derive(Debug, Clone)]
 pub struct Run<'a> {
@@ -18,7 +21,7 @@ impl<'a> Run<'a> {
     /// A run that no sentence names.
     pub(super) fn without_name(record: &'a Record) -> Self {
         Self {
-            name: String::new(),
+            name: UNNAMED.to_owned(),
             record,
         }
     }

@@ -14,7 +14,8 @@ use super::ratio::Within;
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
-use super::sides::{Run, Sides, unmatched_entry};
+use super::sides::{Run, Sides, UNNAMED, unmatched_entry};
+use super::workload_text::span_text;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Unmatched};
@@ -41,9 +42,9 @@ pub(super) fn survey_metrics(
 ) -> Vec<PendingMetric> {
     let mut metrics = Vec::new();
     for part in [SurveyPart::Curve, SurveyPart::Burst, SurveyPart::Access] {
-        let sides_with_part =
-            Pair::find(sides, earlier, |name, run| Surveyed::find(name, run, part));
-        let pair = match sides_with_part {
+        let pair = match Pair::find(sides, earlier, |name, run| {
+            SurveyOfRun::find(name, run, part)
+        }) {
             PartOnSides::Both(pair) => pair,
             PartOnSides::OneSide(holder) => {
                 unmatched.push(unmatched_entry(part.subject(), holder));
@@ -61,7 +62,7 @@ pub(super) fn survey_metrics(
 }
 
 /// A part of a survey in the runs of both sides.
-type SurveyPair<'a> = Pair<Surveyed<'a>>;
+type SurveyPair<'a> = Pair<SurveyOfRun<'a>>;
 
 /// The metrics of the curve. Slowest and fastest point take the error of a point from both curves.
 fn curve_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
@@ -70,11 +71,11 @@ fn curve_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
         _ => None,
     };
     let curve_times = pair.parts().map(|surveyed| surveyed.surface.data.curve_ns);
-    let wall_ns = curve_times.max().unwrap_or(0);
+    let measured_ns = curve_times.max();
     let mut metrics = Vec::new();
     for figure in [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax] {
-        let estimates =
-            pair.estimates_of_runs(|surveyed| catalogued(surveyed, figure::Part::Curve, figure));
+        let estimates = pair
+            .estimates_of_runs(|surveyed| figure_of_part(surveyed, figure::Part::Curve, figure));
         let Some(mut estimates) = estimates else {
             continue;
         };
@@ -91,7 +92,7 @@ fn curve_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
                 };
             }
         }
-        let mut pending = survey_metric(pair, figure.as_str(), figure, estimates, wall_ns);
+        let mut pending = survey_metric(pair, figure.as_str(), figure, estimates, measured_ns);
         pending.metric.headline = is_headline;
         if error_of_point.is_some() && pending.metric.variation.is_none() {
             pending.metric.basis = Basis::Positions;
@@ -114,12 +115,12 @@ pub(super) struct LeadingSurveyFigure {
 /// random access time. Its burst has the rate of a cache.
 pub(super) fn leading_survey_figures(run: &Run<'_>) -> Vec<LeadingSurveyFigure> {
     let mut figures = Vec::new();
-    if let Some(surveyed) = Surveyed::find("", run, SurveyPart::Curve) {
+    if let Some(surveyed) = SurveyOfRun::find(UNNAMED, run, SurveyPart::Curve) {
         let figure = Figure::CurveAverage;
-        let estimate = catalogued(&surveyed, figure::Part::Curve, figure);
+        let estimate = figure_of_part(&surveyed, figure::Part::Curve, figure);
         figures.extend(leading_survey_figure(SurveyPart::Curve, figure, estimate));
     }
-    if let Some(surveyed) = Surveyed::find("", run, SurveyPart::Access) {
+    if let Some(surveyed) = SurveyOfRun::find(UNNAMED, run, SurveyPart::Access) {
         let figure = Figure::AccessTime;
         let estimate = access_estimate(&surveyed, SeekPattern::Random);
         figures.extend(leading_survey_figure(SurveyPart::Access, figure, estimate));
@@ -143,8 +144,15 @@ fn leading_survey_figure(
 fn burst_metric(pair: &SurveyPair<'_>) -> Option<PendingMetric> {
     let figure = Figure::Throughput;
     let estimates =
-        pair.estimates_of_runs(|surveyed| catalogued(surveyed, figure::Part::Burst, figure))?;
-    Some(survey_metric(pair, figure.as_str(), figure, estimates, 0))
+        pair.estimates_of_runs(|surveyed| figure_of_part(surveyed, figure::Part::Burst, figure))?;
+    // The burst reads one block again and again, and no flag makes that longer.
+    Some(survey_metric(
+        pair,
+        figure.as_str(),
+        figure,
+        estimates,
+        None,
+    ))
 }
 
 fn access_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
@@ -157,21 +165,22 @@ fn access_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
         let Some(estimates) = estimates else {
             continue;
         };
-        let metric = seek.as_str().replace(' ', "-");
-        let mut pending = survey_metric(pair, &metric, Figure::AccessTime, estimates, 0);
+        let metric_name = seek.as_str().replace(' ', "-");
+        // More accesses are needed for it, whatever they take.
+        let mut pending = survey_metric(pair, &metric_name, Figure::AccessTime, estimates, None);
         pending.metric.headline = *seek == SeekPattern::Random;
         metrics.push(pending);
     }
     metrics
 }
 
-/// The metric `SUBJECT.metric` of a part of the survey.
+/// The metric of this name of a part of the survey. `measured_ns` is that of [`ComparedFigure`].
 fn survey_metric(
     pair: &SurveyPair<'_>,
-    metric: &str,
+    metric_name: &str,
     figure: Figure,
     estimates: PairEstimates,
-    wall_ns: u64,
+    measured_ns: Option<u64>,
 ) -> PendingMetric {
     let ratio = estimates.ratio();
     let subject = pair
@@ -179,13 +188,13 @@ fn survey_metric(
         .first()
         .map_or("", |surveyed| surveyed.part.subject());
     let mut pending = PendingMetric::new(
-        format!("{subject}.{metric}"),
+        format!("{subject}.{metric_name}"),
         ComparedFigure {
             subject,
             figure,
             estimates,
             ratio,
-            wall_ns,
+            measured_ns,
             reasons: &pair.reasons,
         },
     );
@@ -197,7 +206,11 @@ fn survey_metric(
 }
 
 /// The estimate of a figure of the catalogue; `None` where the run does not have it.
-fn catalogued(surveyed: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
+fn figure_of_part(
+    surveyed: &SurveyOfRun<'_>,
+    part: figure::Part,
+    figure: Figure,
+) -> Option<Estimate> {
     Some(part_figure(surveyed.run.record, part, figure.as_str())?.estimate())
 }
 
@@ -210,7 +223,7 @@ struct PointError {
 
 /// The error at one position; `None` where the curves have different numbers of positions, or too
 /// few.
-fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PointError> {
+fn point_error(a: &SurveyOfRun<'_>, b: &SurveyOfRun<'_>) -> Option<PointError> {
     let (curve_a, curve_b) = (a.run.record.curve(), b.run.record.curve());
     let mut logs = Vec::new();
     for (point_a, point_b) in curve_a.iter().zip(curve_b) {
@@ -245,7 +258,7 @@ impl PointError {
 
 /// The mean access time of a pattern. Its interval is widened where successive accesses are alike,
 /// because such accesses carry less information.
-fn access_estimate(surveyed: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
+fn access_estimate(surveyed: &SurveyOfRun<'_>, seek: SeekPattern) -> Option<Estimate> {
     let mean = &surveyed.surface.figures.seeks.get(&seek)?.mean;
     let mut latencies = Vec::new();
     for point in surveyed.run.record.access() {
@@ -268,14 +281,14 @@ fn access_estimate(surveyed: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimat
 
 /// A part of a survey in one run.
 #[derive(Clone, Copy)]
-pub(super) struct Surveyed<'a> {
+pub(super) struct SurveyOfRun<'a> {
     pub name: &'a str,
     pub run: &'a Run<'a>,
     pub surface: &'a SurfaceRecord,
     pub part: SurveyPart,
 }
 
-impl<'a> Surveyed<'a> {
+impl<'a> SurveyOfRun<'a> {
     /// The part in a run; `None` where the run does not have it.
     pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: SurveyPart) -> Option<Self> {
         let surface = run.record.surface()?;
@@ -327,7 +340,7 @@ impl SurveyPart {
     }
 }
 
-impl Compared for Surveyed<'_> {
+impl Compared for SurveyOfRun<'_> {
     fn name(&self) -> &str {
         self.name
     }
@@ -366,6 +379,7 @@ impl Compared for Surveyed<'_> {
         add_part_differences(&mut pair, self.part);
     }
 
+    /// Only alternation makes findings harmless, and no survey takes turns with another.
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, record) = (self.name, self.run.record);
         let (part_paths, failed_ops): (&[&str], u64) = match self.part {
@@ -375,6 +389,7 @@ impl Compared for Surveyed<'_> {
             ),
             SurveyPart::Burst => (
                 &["/results/0/data/burst"],
+                // They are those of all that is in no point of the curve, so of the burst, too.
                 self.surface.data.access_errors.values().sum(),
             ),
             SurveyPart::Access => (
@@ -402,7 +417,7 @@ impl Compared for Surveyed<'_> {
 }
 
 /// Adds the differences in conditions that only this part of a survey has.
-fn add_part_differences(pair: &mut Between<'_, Surveyed<'_>>, part: SurveyPart) {
+fn add_part_differences(pair: &mut Between<'_, SurveyOfRun<'_>>, part: SurveyPart) {
     match part {
         SurveyPart::Curve => {
             pair.add_if_both_differ(Differing::Coverage, curve_coverage, coverage_text);
@@ -425,16 +440,8 @@ fn surface_span(surface: &SurfaceRecord) -> MeasuredSpan {
     }
 }
 
-fn span_text(span: MeasuredSpan) -> String {
-    format!(
-        "{} from {}",
-        format_bytes(span.length_bytes),
-        format_bytes(span.start_bytes)
-    )
-}
-
 /// The part of the span that the curve was planned to read; `None` where the plan has no curve.
-fn curve_coverage(surveyed: Surveyed<'_>) -> Option<CurveCoverage> {
+fn curve_coverage(surveyed: SurveyOfRun<'_>) -> Option<CurveCoverage> {
     let curve = surveyed.run.record.plan.survey()?.curve.as_ref()?;
     Some(match curve.coverage {
         Coverage::Full => CurveCoverage::WholeSpan,
@@ -457,14 +464,14 @@ fn coverage_text(coverage: CurveCoverage) -> String {
     .to_owned()
 }
 
-fn burst_bytes(surveyed: Surveyed<'_>) -> u64 {
+fn burst_bytes(surveyed: SurveyOfRun<'_>) -> u64 {
     match &surveyed.surface.data.burst {
         Some(burst) => burst.bytes,
         None => 0,
     }
 }
 
-fn access_block_bytes(surveyed: Surveyed<'_>) -> Option<u32> {
+fn access_block_bytes(surveyed: SurveyOfRun<'_>) -> Option<u32> {
     let access = surveyed.run.record.plan.survey()?.access.as_ref()?;
     Some(access.block_bytes)
 }

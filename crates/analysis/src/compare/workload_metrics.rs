@@ -100,7 +100,7 @@ fn figure_metric(
             figure,
             estimates,
             ratio,
-            wall_ns: walls.max().unwrap_or(0),
+            measured_ns: walls.max(),
             reasons: &pair.reasons,
         },
     ))

@@ -20,8 +20,8 @@ const BATCH_CELLS: usize = 5;
 /// go, mostly stay below it.
 pub(super) const FALL_MIN: f64 = 1.5;
 /// A fall to a level as even as a limiter's divides the rate by at least this: nothing wanders
-/// there. Neighbouring zones of a rotating disk, which are even, too, differ by less. Whatever asks
-/// for the fall of a limiter has this factor from here.
+/// there. Neighbouring zones of a rotating disk, which are even, too, differ by less. Every search
+/// for the fall of a limiter uses it.
 pub(crate) const LIMITER_FALL_MIN: f64 = 1.1;
 /// The part after such a fall has at least this many batches: a second in the finest cells.
 const LIMITER_TAIL_BATCHES_MIN: usize = 20;
@@ -161,8 +161,8 @@ const EVEN_BATCH_CELLS: usize = 10;
 /// With fewer batches evenness may be chance.
 const EVEN_BATCHES_MIN: usize = 10;
 /// A rate is suspiciously even if its standard deviation is at most this share of its mean. Flash
-/// and rotating disks vary by 1 to 10 % from one tenth of a second to the next. Whatever asks
-/// whether a rate is as even as a limiter's has this bound from here.
+/// and rotating disks vary by 1 to 10 % from one tenth of a second to the next. Every question
+/// whether a rate is as even as a limiter's uses it.
 pub(crate) const EVEN_SCATTER_MAX: f64 = 0.004;
 
 /// Returns `true` if the rate is more even than a medium's.

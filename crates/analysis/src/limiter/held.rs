@@ -1,8 +1,6 @@
 //! Finds the longest time for which a target kept its highest rate without a pause.
 
 use super::plateau::RATE_NS_MIN;
-#[cfg(test)]
-use super::stretch::{Role, Stretch};
 use super::stretch::{Unit, rate_of, slice_rate};
 use diskproof_model::row::Row;
 
@@ -39,21 +37,6 @@ impl KeptRate {
             shows_rate: wall_ns as f64 >= RATE_NS_MIN,
         }
     }
-}
-
-/// Like [`held_rate_of_rows`], of stretches that a simulated disk moved.
-#[cfg(test)]
-pub(crate) fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
-    let mut times = Vec::new();
-    for stretch in stretches {
-        times.push(KeptRate {
-            start_ns: stretch.start_ns,
-            end_ns: stretch.end_ns(),
-            rate: stretch.rate(unit),
-            shows_rate: stretch.role != Role::Unmeasured && stretch.length_ns() >= RATE_NS_MIN,
-        });
-    }
-    longest_kept(times)
 }
 
 /// The highest rate of a slice of these rows, and the longest time without a pause for which about
@@ -102,4 +85,24 @@ fn longest_kept(times: Vec<KeptRate>) -> Option<HeldRate> {
         rate,
         held_ns: longest_ns,
     })
+}
+
+#[cfg(test)]
+pub(in crate::limiter) mod tests {
+    use super::*;
+    use crate::limiter::stretch::{Role, Stretch};
+
+    /// Like [`held_rate_of_rows`], of stretches that a simulated disk moved.
+    pub(in crate::limiter) fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
+        let mut times = Vec::new();
+        for stretch in stretches {
+            times.push(KeptRate {
+                start_ns: stretch.start_ns,
+                end_ns: stretch.end_ns(),
+                rate: stretch.rate(unit),
+                shows_rate: stretch.role != Role::Unmeasured && stretch.length_ns() >= RATE_NS_MIN,
+            });
+        }
+        longest_kept(times)
+    }
 }

@@ -196,7 +196,7 @@ impl RowKind {
                 workload.block_mix,
                 workload.sync
             ),
-            depth: f64::from(workload.depth) * f64::from(workload.workers),
+            depth: workload.total_depth() as f64,
             has_writes: !only_reads || workload.sync != SyncPolicy::None,
             block_bytes: f64::from(workload.block_sizes().fold(0, u32::max)),
             role,

@@ -6,6 +6,7 @@ use crate::surface::surface_record;
 use diskproof_model::digits::figure_text;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
+use diskproof_model::surface::Scan;
 use diskproof_model::surface::{SeekPattern, SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::units::{counted, format_bytes};
 
@@ -39,26 +40,28 @@ pub(super) fn survey_clauses(surface: &SurfaceRecord) -> Vec<String> {
         clauses.push(format!("a random access takes {mean} on average"));
     }
     if let Some(scan) = &surface.data.scan {
-        let blocks = counted(scan.blocks, "block");
-        let read = (
-            scan.unreadable_bytes,
-            scan.failed_blocks(),
-            scan.slow_blocks,
-        );
-        clauses.push(match read {
-            (0, 0, 0) => format!("the scan read {blocks} without an error"),
-            (0, 0, slow) => format!("{slow} of {blocks} read slowly"),
-            // A second try read their parts, or the scan ended before it.
-            (0, failed, slow) => {
-                format!("{failed} of {blocks} failed at the first try, and {slow} read slowly")
-            }
-            (bytes, _, slow) => format!(
-                "{} could not be read, and {slow} of {blocks} read slowly",
-                format_bytes(bytes),
-            ),
-        });
+        clauses.push(scan_clause(scan));
     }
     clauses
+}
+
+/// The outcome of a scan, the worst of it first.
+fn scan_clause(scan: &Scan) -> String {
+    let blocks = counted(scan.blocks, "block");
+    let (failed, slow) = (scan.failed_blocks(), scan.slow_blocks);
+    if scan.unreadable_bytes > 0 {
+        let unreadable = format_bytes(scan.unreadable_bytes);
+        format!("{unreadable} could not be read, and {slow} of {blocks} read slowly")
+    } else if failed > 0 && slow > 0 {
+        // A second try read their parts, or the scan ended before it.
+        format!("{failed} of {blocks} failed at the first try, and {slow} read slowly")
+    } else if failed > 0 {
+        format!("{failed} of {blocks} failed at the first try")
+    } else if slow > 0 {
+        format!("{slow} of {blocks} read slowly")
+    } else {
+        format!("the scan read {blocks} without an error")
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +69,7 @@ mod tests {
     use super::*;
     use crate::fixture::states;
     use crate::fixture::surveyed::rotating;
-    use diskproof_model::surface::{Scan, ScanCell};
+    use diskproof_model::surface::ScanCell;
 
     /// The parts of a block that failed were read at the second try.
     #[test]

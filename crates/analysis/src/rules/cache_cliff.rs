@@ -34,7 +34,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     }
     let slowed = slowed_on_each_target(record);
     if slowed.is_empty() {
-        return cache_or_credit(record);
+        return undecided_credit(record);
     }
     let credits = credits_of_falls(record);
     for mut hits in slowed {
@@ -46,8 +46,8 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
         if hits.is_empty() {
             continue;
         }
-        let is_cache = !have_reads(&hits) && !are_reads_limited(record, &hits);
-        if is_cache && let Some(diagnosis) = by_fall(record, &hits) {
+        let may_be_cache_alone = !have_reads(&hits) && !are_reads_limited(record, &hits);
+        if may_be_cache_alone && let Some(diagnosis) = by_fall(record, &hits) {
             return Some(diagnosis);
         }
     }
@@ -85,7 +85,7 @@ fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> 
         format_throughput(first.fall.before * each_bytes),
         gigabytes(written.bytes as u64),
         format_throughput(first.fall.after * each_bytes),
-        other_cause(record, first)
+        credit_clause(record, first)
     );
     let observations = slowed.iter().map(SlowedWorkload::evidence);
     Some(
@@ -111,7 +111,7 @@ fn written_bytes_of_operation(row: &Row) -> f64 {
 
 /// A clause on the other cause of a fall to an even rate: only reads tell a full cache from a
 /// credit, whose rate is even.
-fn other_cause(record: &Record, first: &SlowedWorkload<'_>) -> &'static str {
+fn credit_clause(record: &Record, first: &SlowedWorkload<'_>) -> &'static str {
     let fall = first.fall_in(record, first.usual_unit());
     if is_even(record, first.measured.index) && fall.reads_after(record) != AfterFall::Free {
         ", or the burst credit of the volume was used up"
@@ -122,7 +122,7 @@ fn other_cause(record: &Record, first: &SlowedWorkload<'_>) -> &'static str {
 
 /// The first credit that may as well be a full write cache: only writes used it, down to one even
 /// rate.
-fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
+fn undecided_credit(record: &Record) -> Option<Diagnosis> {
     let credits = disk_credits(record);
     let credit = credits
         .into_iter()
@@ -146,9 +146,44 @@ fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture;
-    use crate::rules::bursts::tests::{burst, cliff, fast_until};
+    use crate::rules::bursts::tests::{burst, cliff, credit, fast_until};
+    use diskproof_model::limiter::BurstCredit;
 
     pub(super) const EXAMPLES: Examples = Examples::new(cliff, burst);
+
+    /// Writes alone used a credit, which a cache explains as well if it is as large as one.
+    #[test]
+    fn credit_of_writes_is_a_full_cache_or_a_credit() {
+        let mut record = fixture::record();
+        let writes = record
+            .measurements
+            .iter()
+            .position(|row| row.data.workload.name == "sequential-write")
+            .unwrap();
+        let of_writes = BurstCredit {
+            has_reads: false,
+            unit: Unit::Bytes.per_second().to_owned(),
+            base: 100e6,
+            burst: 200e6,
+            at_base: vec![writes],
+            ..credit()
+        };
+        for (credit_bytes, has_refilled, is_undecided) in [
+            (2.5e9, false, true),
+            (31e6, false, false),
+            (2.5e9, true, false),
+        ] {
+            record.burst_credits = vec![BurstCredit {
+                credit: credit_bytes,
+                has_refilled,
+                ..of_writes.clone()
+            }];
+            let claim = check(&record).map(|diagnosis| diagnosis.claim);
+            assert_eq!(claim.is_some(), is_undecided, "{credit_bytes} {claim:?}");
+            let exhausted = crate::rules::burst_exhausted::check(&record);
+            assert_eq!(exhausted.is_some(), !is_undecided, "{credit_bytes}");
+        }
+    }
 
     /// Of a mix of 70 % reads the cache takes the writes alone.
     #[test]

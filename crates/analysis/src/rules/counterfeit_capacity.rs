@@ -3,7 +3,7 @@
 use super::rule::*;
 use crate::accept::words::fraud_text;
 use crate::words::sentence;
-use diskproof_model::accept::Fraud;
+use diskproof_model::accept::{AcceptRecord, Fraud};
 
 pub(super) const RULE: Rule = Rule {
     code: "counterfeit-capacity",
@@ -27,14 +27,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if accept.figures.fraud == Some(Fraud::Slow) {
         return None;
     }
+    fraud_diagnosis(accept, "A database on it loses data without an error.")
+}
+
+/// What an acceptance test found, in a sentence, and what it means for a database. The evidence is
+/// the capacity that can be relied on.
+pub(super) fn fraud_diagnosis(accept: &AcceptRecord, consequence: &str) -> Option<Diagnosis> {
     let text = fraud_text(accept)?;
     let real_bytes = accept.figures.real_bytes? as f64;
     let claimed = accept.data.plan.size_bytes as f64;
     let path = first_result_path("figures/real_bytes");
-    let claim = format!(
-        "{} A database on it loses data without an error.",
-        sentence(&text)
-    );
+    let claim = format!("{} {consequence}", sentence(&text));
     Some(Diagnosis::new(
         Severity::Failure,
         claim,

@@ -55,9 +55,13 @@ mod tests {
     use crate::fixture::test_rng::TestRng;
     use crate::surface::short_stroke_name;
     use diskproof_model::files::FileOperation;
+    use diskproof_model::latency_search::{DepthTrial, LatencySearch};
+    use diskproof_model::layers::LayersPlan;
     use diskproof_model::measurement::{Measurement, OpMeasurement, StopReason};
-    use diskproof_model::plan::Order;
+    use diskproof_model::plan::{Decide, LivePlan, Order, Sides};
+    use diskproof_model::record::TaskResult;
     use diskproof_model::series::Cell;
+    use diskproof_model::shape::LatencyTarget;
     use diskproof_model::stream::Streams;
 
     /// Stalls of a tenth of a second at uneven intervals.
@@ -143,6 +147,55 @@ mod tests {
         let remedy = check(&record).unwrap().remedy;
         states(&remedy, &["30 %"]);
         assert!(!remedy.contains("--time"), "{remedy}");
+    }
+
+    /// `cpu-limited` says what to do about it.
+    #[test]
+    fn program_that_used_all_of_its_processors_is_given_no_priority() {
+        let record = fixture::faulty("random-read-d32", |measurement| {
+            stutter(measurement);
+            (measurement.starved.share, measurement.starved.mean_wait_ns) = (0.3, 60_000.0);
+            measurement.cpu.system_ns = fixture::WALL_NS;
+        });
+        let remedy = check(&record).unwrap().remedy;
+        assert!(!remedy.contains("chrt"), "{remedy}");
+    }
+
+    #[test]
+    fn rates_of_layers_and_of_depths_that_were_not_found_are_no_results() {
+        let mut layers = fires();
+        layers.plan.workload_task_mut().unwrap().decide = Decide::Compare(LivePlan {
+            sides: Sides::Layers(LayersPlan {
+                layers: Vec::new(),
+                unresolved: None,
+            }),
+            margin: 0.02,
+            cells_ns: 0,
+        });
+        assert_eq!(check(&layers), None);
+
+        for (workload, is_reported) in [("random-read-d32", true), ("random-read-d1", false)] {
+            let mut searched = fixture::faulty("random-read-d32", stutter);
+            searched.results = vec![TaskResult::Depth(LatencySearch {
+                objection: None,
+                target: LatencyTarget {
+                    latency_ns: 5_000_000,
+                    percent: 99.0,
+                    window_ns: 1_000_000_000,
+                },
+                depth: Some(32),
+                is_settled: true,
+                depth_max: 64,
+                trials: vec![DepthTrial {
+                    workload: workload.to_owned(),
+                    depth: 32,
+                    requests: 1000,
+                    late: 0,
+                    holds: true,
+                }],
+            })];
+            assert_eq!(check(&searched).is_some(), is_reported, "{workload}");
+        }
     }
 
     fn answer_after_end(measurement: &mut Measurement) {

@@ -555,7 +555,7 @@ pub(super) fn is_random(row: &Row) -> bool {
 
 /// Requests that this workload wants in flight.
 pub(crate) fn wanted_depth(row: &Row) -> f64 {
-    f64::from(row.data.workload.depth) * f64::from(row.data.workload.workers)
+    row.data.workload.total_depth() as f64
 }
 
 #[cfg(test)]

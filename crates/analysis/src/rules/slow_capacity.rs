@@ -1,9 +1,8 @@
 //! `slow-capacity`: an acceptance test found that a disk holds what it claims, but is many times
 //! slower from a place on.
 
+use super::counterfeit_capacity::fraud_diagnosis;
 use super::rule::*;
-use crate::accept::words::fraud_text;
-use crate::words::sentence;
 use diskproof_model::accept::Fraud;
 
 pub(super) const RULE: Rule = Rule {
@@ -26,19 +25,10 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if accept.figures.fraud != Some(Fraud::Slow) {
         return None;
     }
-    let text = fraud_text(accept)?;
-    let fast_bytes = accept.figures.real_bytes? as f64;
-    let claimed = accept.data.plan.size_bytes as f64;
-    let path = first_result_path("figures/real_bytes");
-    let claim = format!(
-        "{} A database that grows beyond it becomes as much slower.",
-        sentence(&text)
-    );
-    Some(Diagnosis::new(
-        Severity::Failure,
-        claim,
-        [evidence_at(path, fast_bytes, claimed, "B")],
-    ))
+    fraud_diagnosis(
+        accept,
+        "A database that grows beyond that place becomes as much slower.",
+    )
 }
 
 #[cfg(test)]

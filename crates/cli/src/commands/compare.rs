@@ -112,7 +112,7 @@ pub fn run(flags: &CompareFlags) -> anyhow::Result<Exit> {
     if let Some(targets) = live::live_targets(flags)? {
         return run_live(flags, &targets);
     }
-    if let Some(flag) = flags.live.first_given() {
+    if let Some(flag) = flags.live.first_of_live_only() {
         return Err(Failure::Usage(format!(
             "{flag} applies only to live comparisons, not to saved runs; name directories, files \
              or block devices"
@@ -199,7 +199,7 @@ pub(crate) fn repeat(
     measuring: &MeasuringFlags,
     agreement: Agreement,
 ) -> anyhow::Result<Exit> {
-    let flags = &CompareFlags::repeating(live, measuring, agreement)?;
+    let flags = &CompareFlags::repeated_from(live, measuring, agreement)?;
     let RepeatedSides { targets, labels } = repeated_sides(record, &live.sides, targets)?;
     let too_few = "the record compares fewer than two sides, so there is nothing to repeat";
     if labels.len() < 2 {

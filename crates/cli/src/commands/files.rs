@@ -16,14 +16,14 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 /// bonnie++'s default, `-n 16`.
-const COUNT: u64 = 16 << 10;
+const DEFAULT_COUNT: u64 = 16 << 10;
 /// A page, which is a block of most filesystems: all files have this size by default.
 const DEFAULT_FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
 /// Three rounds are the fewest that show how much a rate varies. With five the interval is half as
 /// wide: Student's t divided by the root of their number falls from 2.5 to 1.2.
-const ROUNDS: u32 = 5;
+const DEFAULT_ROUNDS: u32 = 5;
 /// All steps together take less than a minute, unless `--time` says otherwise.
-const TIME_NS: u64 = 50_000_000_000;
+const DEFAULT_TIME_NS: u64 = 50_000_000_000;
 
 const HELP: &str = "\
 Each round creates a set of files, then stats, reads, renames and deletes them:
@@ -60,7 +60,7 @@ pub struct FilesFlags {
     #[arg(value_name = "DIR", default_value = ".")]
     pub directory: PathBuf,
     /// Files of each set
-    #[arg(short = 'n', long, value_name = "N", default_value_t = COUNT,
+    #[arg(short = 'n', long, value_name = "N", default_value_t = DEFAULT_COUNT,
         value_parser = clap::value_parser!(u64).range(1..=FILE_COUNT_MAX))]
     pub count: u64,
     /// Size of each file, or a range such as 1k-64k [default: 4k]
@@ -81,7 +81,7 @@ pub struct FilesFlags {
     #[arg(long, value_name = "WHAT", default_value = "none", value_parser = one_of(SYNCS))]
     pub fsync: FileSync,
     /// Number of rounds; fewer than 3 do not show the variation of the rates
-    #[arg(long, value_name = "N", default_value_t = ROUNDS,
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_ROUNDS,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(FILE_ROUNDS_MAX)))]
     pub rounds: u32,
     /// Time limit for all steps together, at least 1s [default: 50s]
@@ -149,9 +149,9 @@ pub fn run(files: &FilesFlags) -> anyhow::Result<Exit> {
 /// The plan of `files` for this directory. Fails for flags that this verb cannot follow.
 pub fn files_plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
     let measuring = &files.measuring;
-    let time_ns = files.time.unwrap_or(TIME_NS);
+    let time_ns = files.time.unwrap_or(DEFAULT_TIME_NS);
     Failure::check_time(time_ns)?;
-    if let Some(problem) = unusable_flag(files) {
+    if let Some(problem) = flag_problem(files) {
         return Err(Failure::Usage(problem.to_owned()));
     }
     let sizes = files.file_size.clone().unwrap_or(DEFAULT_FILE_BYTES);
@@ -176,8 +176,8 @@ pub fn files_plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan,
     })
 }
 
-/// Says which flag of all verbs cannot be followed here, and what to use instead.
-fn unusable_flag(files: &FilesFlags) -> Option<&'static str> {
+/// The sentence about a flag of all verbs that cannot be followed here, and what to use instead.
+fn flag_problem(files: &FilesFlags) -> Option<&'static str> {
     if files.measuring.size.is_some() {
         return Some("--size does not apply; use --file-size and --count");
     }
@@ -205,5 +205,61 @@ mod tests {
         for wrong in ["", "x", "4k-", "8k-4k", "1G", "-4k"] {
             assert!(parse_file_sizes(wrong).is_err(), "{wrong}");
         }
+    }
+
+    fn parsed(flags: &[&str]) -> FilesFlags {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            files: FilesFlags,
+        }
+        let argv = [&["files"], flags].concat();
+        <Program as clap::Parser>::try_parse_from(argv)
+            .unwrap()
+            .files
+    }
+
+    #[test]
+    fn words_name_what_is_synced_and_in_which_order() {
+        for (word, file, directory) in [
+            ("none", false, false),
+            ("file", true, false),
+            ("directory", false, true),
+            ("both", true, true),
+        ] {
+            let sync = parsed(&["--fsync", word]).fsync;
+            assert_eq!(
+                (sync.syncs_files(), sync.syncs_directories()),
+                (file, directory)
+            );
+        }
+        for (word, orders) in [
+            ("sequential", &[FileOrder::Sequential][..]),
+            ("random", &[FileOrder::Random]),
+            ("both", &[FileOrder::Sequential, FileOrder::Random]),
+        ] {
+            assert_eq!(parsed(&["--order", word]).order, orders);
+        }
+    }
+
+    #[test]
+    fn help_states_the_time_that_applies() {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            files: FilesFlags,
+        }
+        let help = <Program as clap::CommandFactory>::command()
+            .render_long_help()
+            .to_string();
+        let seconds = DEFAULT_TIME_NS / 1_000_000_000;
+        assert!(help.contains(&format!("[default: {seconds}s]")), "{help}");
+    }
+
+    #[test]
+    fn flags_of_a_disk_are_refused_for_files() {
+        assert!(flag_problem(&parsed(&[])).is_none());
+        assert!(flag_problem(&parsed(&["--engine", "psync"])).is_some());
+        assert!(flag_problem(&parsed(&["--size", "1M"])).is_some());
     }
 }

@@ -211,7 +211,7 @@ fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
         }
     }
     if list.trend {
-        let unseen = unseen_runs(&unreadable, unsaved);
+        let unseen = unseen_runs(list, &unreadable, unsaved);
         return show_trend(&runs, list, history.as_ref(), &unseen);
     }
     if prints_no_list {
@@ -231,7 +231,11 @@ struct UnseenRun {
 }
 
 /// The runs whose rows cannot be read, and those that are not in the history.
-fn unseen_runs(unreadable: &[UnreadableRun], unsaved: Vec<UnsavedRun>) -> Vec<UnseenRun> {
+fn unseen_runs(
+    list: &ListFlags,
+    unreadable: &[UnreadableRun],
+    unsaved: Vec<UnsavedRun>,
+) -> Vec<UnseenRun> {
     let mut unseen = Vec::new();
     for run in unreadable {
         unseen.push(UnseenRun {
@@ -242,7 +246,9 @@ fn unseen_runs(unreadable: &[UnreadableRun], unsaved: Vec<UnsavedRun>) -> Vec<Un
     }
     for UnsavedRun { name, run } in unsaved {
         // An observation has no figure that a condition is about.
-        if run.as_ref().is_some_and(|run| !run.has_measured()) {
+        if let Some(run) = &run
+            && !(run.has_measured() && list.wants_run(run))
+        {
             continue;
         }
         let (started, targets) = match run {
@@ -408,19 +414,21 @@ fn judge_target(
     unseen: &[UnseenRun],
     now: Timestamp,
 ) -> JudgedTarget {
-    let later = unseen.iter().find(|unseen| unseen.may_follow(trend));
+    if let Some(later) = unseen.iter().find(|unseen| unseen.may_follow(trend)) {
+        return JudgedTarget {
+            outcome: TrendOutcome::Undecided,
+            target: trend.target.clone(),
+            run: format!("{}, and may be the newest", later.name),
+        };
+    }
     let outcome = match trend.points.last() {
-        _ if later.is_some() => TrendOutcome::Undecided,
         Some(newest) if is_after(&newest.started, now) => TrendOutcome::Undecided,
-        _ => outcome_of_trend(limit, trend),
+        Some(_) | None => outcome_of_trend(limit, trend),
     };
     JudgedTarget {
         outcome,
         target: trend.target.clone(),
-        run: match later {
-            Some(later) => format!("{}, and may be the newest", later.name),
-            None => judged_run(trend, now),
-        },
+        run: judged_run(trend, now),
     }
 }
 
@@ -509,6 +517,24 @@ impl ListFlags {
 
     fn presentation(&self) -> Presentation {
         Presentation::from_json_flag(self.json)
+    }
+
+    /// Returns `true` if a run outside of the history would be listed; its target is that of a
+    /// trend.
+    fn wants_run(&self, run: &SavedRun) -> bool {
+        for (wanted, found) in [
+            (&self.verb, Some(&run.verb)),
+            (&self.host, Some(&run.host)),
+            (&self.label, run.label.as_ref()),
+        ] {
+            if wanted.is_some() && wanted.as_ref() != found {
+                return false;
+            }
+        }
+        match &self.serial {
+            Some(_) => run.disks.iter().any(|disk| disk.serial == self.serial),
+            None => true,
+        }
     }
 
     fn filter(&self) -> Filter {
@@ -769,7 +795,8 @@ mod tests {
             run_id: "damaged".to_owned(),
             started_s: started.parse::<Timestamp>().unwrap().as_second(),
         };
-        let damaged = |started: &str| unseen_runs(&[unreadable(started)], Vec::new());
+        let damaged =
+            |started: &str| unseen_runs(&ListFlags::default(), &[unreadable(started)], Vec::new());
         for newest in [100.0, 50.0] {
             let unseen = damaged("2026-11-05T03:00:00Z");
             assert_eq!(
@@ -781,7 +808,7 @@ mod tests {
         assert_eq!(exit_of(vec![trend("/data", 100.0)], &earlier), Exit::Done);
         let unsaved = |run| {
             let name = "run 1".to_owned();
-            unseen_runs(&[], vec![UnsavedRun { name, run }])
+            unseen_runs(&ListFlags::default(), &[], vec![UnsavedRun { name, run }])
         };
         let unknown = unsaved(None);
         assert_eq!(
@@ -798,5 +825,71 @@ mod tests {
             Exit::Undecided
         );
         assert_eq!(exit_of(vec![trend("/else", 100.0)], &later), Exit::Done);
+    }
+
+    #[test]
+    fn unsaved_run_that_the_list_leaves_out_does_not_matter() {
+        let record = diskproof_analysis::fixture::record();
+        let run = SavedRun::from_record(&record, Some("nightly"));
+        let other = Some("other".to_owned());
+        let none = ListFlags::default;
+        for (list, count) in [
+            (none(), 1),
+            (
+                ListFlags {
+                    label: run.label.clone(),
+                    ..none()
+                },
+                1,
+            ),
+            (
+                ListFlags {
+                    verb: Some(run.verb.clone()),
+                    ..none()
+                },
+                1,
+            ),
+            (
+                ListFlags {
+                    host: Some(run.host.clone()),
+                    ..none()
+                },
+                1,
+            ),
+            (
+                ListFlags {
+                    label: other.clone(),
+                    ..none()
+                },
+                0,
+            ),
+            (
+                ListFlags {
+                    verb: other.clone(),
+                    ..none()
+                },
+                0,
+            ),
+            (
+                ListFlags {
+                    host: other.clone(),
+                    ..none()
+                },
+                0,
+            ),
+            (
+                ListFlags {
+                    serial: other,
+                    ..none()
+                },
+                0,
+            ),
+        ] {
+            let unsaved = vec![UnsavedRun {
+                name: "run 1".to_owned(),
+                run: Some(Box::new(run.clone())),
+            }];
+            assert_eq!(unseen_runs(&list, &[], unsaved).len(), count, "{list:?}");
+        }
     }
 }

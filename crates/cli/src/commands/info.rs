@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{HealthFlags, files};
-use crate::output_files::{note_written, open_documents};
+use crate::output_files::{Output, note_written, open_documents};
 use crate::stdio::{ColorWhen, Presentation, Verbosity, print_document, style};
 use crate::targets::{identify, note_write_caches, read_health, resolve_target};
 use anyhow::Context as _;
@@ -52,19 +52,7 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         health: &health,
         findings: &findings,
     };
-    for output in &outputs {
-        let path = output.path();
-        let Some(format) = format_of(path) else {
-            continue;
-        };
-        let Some(write) = format.identity else {
-            continue;
-        };
-        let bytes = output
-            .save(&OutputFile::new(path, |out| write(&examined, out)))
-            .with_context(|| format!("-o {}: cannot save it", path.display()))?;
-        note_written(path, bytes, Verbosity::Lines);
-    }
+    save(&examined, &outputs)?;
     print_document(
         // An output that is no file is stdout.
         Presentation::from_json_flag(info.json || outputs.len() < info.outputs.len()),
@@ -72,4 +60,19 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
         |page| terminal::write_identity(&examined, &style(info.color), page),
     )?;
     Ok(Exit::Done)
+}
+
+/// Saves the result to the files, whose formats all have one for it.
+fn save(examined: &Examined<'_>, outputs: &[Output]) -> anyhow::Result<()> {
+    for output in outputs {
+        let path = output.path();
+        let Some(write) = format_of(path).and_then(|format| format.identity) else {
+            continue;
+        };
+        let bytes = output
+            .save(&OutputFile::new(path, |out| write(examined, out)))
+            .with_context(|| format!("-o {}: cannot save it", path.display()))?;
+        note_written(path, bytes, Verbosity::Lines);
+    }
+    Ok(())
 }

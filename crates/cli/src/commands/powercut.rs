@@ -102,9 +102,29 @@ fn run_rehearsal(
         |out| writeln!(out, "{document:#}"),
         |page| write_rehearsal(&cuts, page),
     )?;
-    if cuts.iter().all(|cut| cut.is_right) {
-        Ok(Exit::Done)
-    } else {
-        Ok(Exit::Failed)
+    Ok(exit_of(cuts.iter().map(|cut| cut.is_right)))
+}
+
+/// Done if the judgement of every cut is right, and there was one.
+fn exit_of(are_right: impl IntoIterator<Item = bool>) -> Exit {
+    let mut exit = Exit::Failed;
+    for is_right in are_right {
+        if !is_right {
+            return Exit::Failed;
+        }
+        exit = Exit::Done;
+    }
+    exit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_wrong_judgement_fails_a_rehearsal() {
+        assert_eq!(exit_of([true, true, true]), Exit::Done);
+        assert_eq!(exit_of([true, false, true]), Exit::Failed);
+        assert_eq!(exit_of([]), Exit::Failed);
     }
 }

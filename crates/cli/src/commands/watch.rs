@@ -24,7 +24,7 @@ use journal::WatchJournal;
 use kernel::{WatchRequest, WatchedKernel};
 use std::path::PathBuf;
 use std::sync::Arc;
-use view::{LiveView, RequestedView, ViewReader, ViewWait};
+use view::{RequestedView, StepView, ViewReader, ViewWait};
 
 /// The shortest step: reading the counters of a thousand processes takes some milliseconds.
 const INTERVAL_NS_MIN: u64 = SECOND / 10;
@@ -256,7 +256,7 @@ fn show_steps(
     kernel: &mut WatchedKernel,
     journal: &mut WatchJournal,
 ) -> anyhow::Result<WatchEnd> {
-    let mut view = LiveView::start(watch.requested_view(), watch.color)?;
+    let mut view = StepView::start(watch.requested_view(), watch.color)?;
     let mut steps_done = 0;
     loop {
         let interval = kernel.next_interval();

@@ -1,9 +1,9 @@
 //! Finds the places of a job's files in the target of a workload, for a log that names the file of
 //! each request. Pure.
 
+use super::file_names::paths_of_copy;
 use super::jobs::FioJob;
 use super::placement::FilePart;
-use super::spread::paths_of_copy;
 use super::translation::{Translated, Translation};
 use crate::workload::{Position, WorkloadFlags};
 use diskproof_compat::WorkloadFile;

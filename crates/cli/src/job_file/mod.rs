@@ -4,6 +4,7 @@
 
 mod amounts;
 mod environment;
+mod file_names;
 mod found_files;
 mod groups;
 mod jobs;

@@ -8,8 +8,9 @@ mod notes;
 mod parts;
 mod roots;
 
+use super::file_names::first_paths;
 use super::jobs::FioJob;
-use super::spread::{check_end, needed_bytes, paths_of, vanishing_files};
+use super::spread::{check_end, needed_bytes, vanishing_files};
 use super::translation::{Translated, Translation};
 use crate::plan_file::{KeptFile, ScratchFile};
 use diskproof_model::op::OpKind;
@@ -55,7 +56,10 @@ pub(crate) struct Placements {
 /// Assigns the files of all jobs to targets, and their copies to parts of these. Fails where a job
 /// does not fit.
 pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Placements> {
-    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| paths_of(job, translation)).collect();
+    let paths: Vec<Vec<PathBuf>> = jobs
+        .iter()
+        .map(|job| first_paths(job, translation))
+        .collect();
     let root_finder = RootFinder {
         given: GivenTargets::find(translation),
         written: written_files(jobs, &paths),

@@ -1,9 +1,9 @@
 //! Completes the order of fio's requests for a placed job: its files, and how many requests it
 //! makes. Pure.
 
+use super::file_names::first_path_text;
 use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
-use super::spread::name_of_copy;
 use diskproof_compat::fio_values::Amount;
 use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests, mean_bytes};
 use diskproof_model::op::OpKind;
@@ -55,7 +55,8 @@ impl OrderedCopy {
         if let Some(law) = &mut order.places.law {
             let bytes = extents.lap_bytes.min(extents.file_bytes);
             law.places = bytes.div_ceil(fio_amount.place_bytes.max(1)).max(1);
-            law.seed = hash_of_name(&name_of_copy(job, in_section)).wrapping_mul(order.draws.job);
+            law.seed =
+                hash_of_name(&first_path_text(job, in_section)).wrapping_mul(order.draws.job);
         }
         if let Some(fault) = order.fault() {
             return Some(Err(fault));

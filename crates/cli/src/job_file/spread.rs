@@ -4,6 +4,7 @@
 //! beyond its end, and no other does. Opens nothing.
 
 use super::environment::PathKind;
+use super::file_names::{all_paths, directory_of_copy, first_paths, name_of_file, path_of};
 use super::jobs::{FioJob, GivenNames, copy_numbers};
 use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
@@ -77,8 +78,8 @@ pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Transla
 pub(crate) fn check_appends(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<()> {
     let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
     for (index, job) in jobs.iter().enumerate() {
-        let is_shared = paths.iter().enumerate().any(|(other, of_other)| {
-            other != index && of_other.iter().any(|path| paths[index].contains(path))
+        let is_shared = paths.iter().enumerate().any(|(other, other_paths)| {
+            other != index && other_paths.iter().any(|path| paths[index].contains(path))
         });
         if job.file_set.appends && is_shared {
             return Err(job.error_without_options(
@@ -126,23 +127,6 @@ fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
     paths_of_jobs
         .iter()
         .any(|other| other != paths && other.iter().any(|path| paths.contains(path)))
-}
-
-/// The files of all copies of a job.
-pub(crate) fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
-    if let Some(given) = &job.file_set.filename {
-        return given.names.iter().map(|name| path_of(job, name)).collect();
-    }
-    if job.file_set.count <= 1 {
-        return paths_of(job, translation);
-    }
-    let mut paths = Vec::new();
-    for copy in 0..job.copies.count {
-        for file in 0..job.file_set.count {
-            paths.push(path_of_file(job, copy, file));
-        }
-    }
-    paths
 }
 
 /// True if the several files of a job can stay.
@@ -272,80 +256,6 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
             Ok(divide_by_places(job, translation))
         }
     }
-}
-
-/// The directory of a copy: as in fio, they take turns.
-fn directory_of_copy(job: &FioJob, copy: u64) -> Option<&String> {
-    let turn = copy as usize % job.file_set.directories.len().max(1);
-    job.file_set.directories.get(turn)
-}
-
-/// The path of a file that the author names.
-fn path_of(job: &FioJob, name: &str) -> PathBuf {
-    path_in(job.file_set.directories.first(), name)
-}
-
-/// The path of a file of a copy that fio names.
-fn path_of_file(job: &FioJob, copy: u64, file: u64) -> PathBuf {
-    path_in(directory_of_copy(job, copy), &name_of_file(job, copy, file))
-}
-
-/// The path of a file in a directory. As in fio, that precedes even an absolute name.
-fn path_in(directory: Option<&String>, name: &str) -> PathBuf {
-    match directory {
-        Some(directory) => PathBuf::from(format!("{}/{name}", directory.trim_end_matches('/'))),
-        None => PathBuf::from(name),
-    }
-}
-
-/// The files of a copy of a job, as fio names them.
-pub(crate) fn paths_of_copy(
-    job: &FioJob,
-    copy: u64,
-    translation: &Translation<'_>,
-) -> Vec<PathBuf> {
-    match &job.file_set.filename {
-        Some(given) => given.names.iter().map(|name| path_of(job, name)).collect(),
-        None if job.file_set.count <= 1 => vec![paths_of(job, translation)[copy as usize].clone()],
-        None => (0..job.file_set.count)
-            .map(|file| path_of_file(job, copy, file))
-            .collect(),
-    }
-}
-
-/// The file of each copy of a job, as fio names it.
-pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
-    let copies = job.copies.count as usize;
-    if let Some(given) = &job.file_set.filename {
-        return vec![path_of(job, &given.names[0]); copies];
-    }
-    // fio takes the name of a section for a device where there is one.
-    let device = path_of(job, &job.section);
-    if job.section.contains('/') && matches!(translation.path_kind(&device), PathKind::Device(_)) {
-        return vec![device; copies];
-    }
-    (0..job.copies.count)
-        .map(|copy| path_of_file(job, copy, 0))
-        .collect()
-}
-
-/// The name of the first file of a copy, as fio spells it.
-pub(crate) fn name_of_copy(job: &FioJob, copy: u64) -> String {
-    let path = match &job.file_set.filename {
-        Some(given) => path_of(job, &given.names[0]),
-        None => path_of_file(job, copy, 0),
-    };
-    path.to_string_lossy().into_owned()
-}
-
-/// The name of a file of a copy of a job without file names.
-fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
-    job.file_set
-        .filename_format
-        .replace("$jobnum", &copy.to_string())
-        .replace("$filenum", &file.to_string())
-        .replace("$clientuid", "")
-        .replace("$jobname", &job.section)
 }
 
 /// Divides a job into one for each of its files, or joins new files to one.
@@ -504,7 +414,6 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
     share.extent.file_bytes = job.extent.file_bytes.map(|bytes| bytes / files);
     if job_depth >= files {
         share.extent.io_size = amount_share(job.extent.io_size, files);
-        share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
         share.requests.byte_rate = job.requests.byte_rate.map(|rate| rate / files as f64);
         if let Some(rate) = &mut share.flags.shape.starts.kind_rate {
@@ -525,13 +434,20 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
     }
     let mut shares = vec![share; given.names.len()];
     if job_depth >= files {
-        for (index, share) in shares.iter_mut().enumerate() {
-            // The first files have what cannot be divided.
-            let remainder = u64::from((index as u64) < job_depth % files);
-            share.flags.depth = Some(Count(job_depth / files + remainder));
+        for (share, file) in shares.iter_mut().zip(0..) {
+            share.flags.depth = Some(Count(share_of_file(job_depth, file, files)));
+            if let Some(ops) = job.extent.ops {
+                // Each file is a workload, which makes one request at least.
+                share.extent.ops = Some(share_of_file(ops, file, files).max(1));
+            }
         }
     }
     Ok(shares)
+}
+
+/// The share of a number for one of `files`. The first ones have what cannot be divided.
+fn share_of_file(number: u64, file: u64, files: u64) -> u64 {
+    number / files + u64::from(file < number % files)
 }
 
 /// The share of an amount for one of `files`; a percentage is already that of each file.
@@ -582,7 +498,7 @@ fn divide_by_directories(job: &FioJob) -> Translated<Vec<FioJob>> {
 /// Divides a job into one for each copy, where their files are on several disks or in several
 /// directories, or stay under their names.
 fn divide_by_places(job: &FioJob, translation: &Translation<'_>) -> Vec<FioJob> {
-    let places: Vec<PathBuf> = paths_of(job, translation)
+    let places: Vec<PathBuf> = first_paths(job, translation)
         .iter()
         .map(|path| place_of(path, job, translation))
         .collect();

@@ -9,7 +9,7 @@ use std::io;
 use std::path::Path;
 
 /// The error where a file is not the one that was found before.
-pub(super) const REPLACED: &str = "another process is replacing it; try again";
+pub(super) const REPLACED_TEXT: &str = "another process is replacing it; try again";
 
 /// The reason why a file cannot be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl OutputError {
     }
 
     /// The error of an output that is the same file as another of the command.
-    pub(crate) fn same_as(other: &Path) -> Self {
+    pub(crate) fn same_file(other: &Path) -> Self {
         Self::refused(format!(
             "this is the same file as {}; name each file once",
             other.display()
@@ -50,6 +50,7 @@ impl OutputError {
     }
 }
 
+/// Drops the number of the error: whoever gets this one prints its text.
 impl From<OutputError> for io::Error {
     fn from(error: OutputError) -> Self {
         Self::other(error.why)
@@ -60,30 +61,30 @@ pub(super) fn input_error(role: InputRole) -> OutputError {
     OutputError::refused(format!("{}; name another file", role.refusal()))
 }
 
-pub(super) fn cannot_open(errno: Errno) -> OutputError {
+pub(super) fn open_error(errno: Errno) -> OutputError {
     if errno == Errno::NAMETOOLONG {
-        return name_too_long(NAME_BYTES_MAX);
+        return name_length_error(NAME_BYTES_MAX);
     }
     let error = io::Error::from(errno);
     let why = format!("cannot open the file: {error}; name a file that this user may write");
     OutputError::kernel(errno, why)
 }
 
-pub(super) fn cannot_walk(path: &Path, error: &PathError) -> OutputError {
+pub(super) fn walk_error(path: &Path, error: &PathError) -> OutputError {
     match error.errno() {
         None => OutputError::refused(error.to_string()),
-        Some(errno @ Errno::NAMETOOLONG) => cannot_open(errno),
-        Some(errno) => cannot_create(directory_of(path), &io::Error::from(errno)),
+        Some(errno @ Errno::NAMETOOLONG) => open_error(errno),
+        Some(errno) => create_error(directory_of(path), &io::Error::from(errno)),
     }
 }
 
-pub(super) fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
-    let shown = folder.display();
+pub(super) fn create_error(directory: &Path, error: &io::Error) -> OutputError {
+    let shown = directory.display();
     let errno = Errno::from_io_error(error);
     let why = match errno {
         Some(Errno::NOENT) => format!(
             "the directory {shown} does not exist (ENOENT); create it with: mkdir -p {}",
-            quoted(&folder.to_string_lossy())
+            quoted(&directory.to_string_lossy())
         ),
         Some(Errno::NOTDIR) => format!("{shown} is not a directory (ENOTDIR); name one that is"),
         Some(Errno::NOSPC | Errno::DQUOT) => format!(
@@ -95,7 +96,50 @@ pub(super) fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
     OutputError { why, errno }
 }
 
-pub(super) fn name_too_long(bytes_max: usize) -> OutputError {
+pub(super) fn name_length_error(bytes_max: usize) -> OutputError {
     let why = format!("the name is longer than {bytes_max} bytes; use a shorter one");
     OutputError::kernel(Errno::NAMETOOLONG, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error of the kernel where a file is created in a directory.
+    fn created(errno: Errno) -> OutputError {
+        create_error(Path::new("/data/out"), &io::Error::from(errno))
+    }
+
+    #[test]
+    fn errors_of_outputs_keep_their_number_and_name_a_remedy() {
+        for (errno, remedy) in [
+            (Errno::NOENT, "mkdir -p /data/out"),
+            (Errno::NOTDIR, "ENOTDIR"),
+            (Errno::NOSPC, "free some space"),
+            (Errno::DQUOT, "free some space"),
+            (Errno::ACCESS, "writable directory"),
+        ] {
+            let error = created(errno);
+            assert_eq!(error.errno, Some(errno));
+            assert!(error.why.contains(remedy), "{}", error.why);
+        }
+    }
+
+    #[test]
+    fn long_name_is_no_directory_without_permission() {
+        let long = open_error(Errno::NAMETOOLONG);
+        assert_eq!(long, name_length_error(NAME_BYTES_MAX));
+        assert_eq!(long.errno, Some(Errno::NAMETOOLONG));
+        assert_ne!(open_error(Errno::ACCESS).why, long.why);
+    }
+
+    #[test]
+    fn path_with_a_long_directory_is_too_long() {
+        let path = Path::new("/tmp").join("n".repeat(300)).join("a.json");
+        let error = match diskproof_device::TrustedPath::walk(&path) {
+            Ok(_) => panic!("no filesystem has such a name"),
+            Err(error) => walk_error(&path, &error),
+        };
+        assert_eq!(error, name_length_error(NAME_BYTES_MAX));
+    }
 }

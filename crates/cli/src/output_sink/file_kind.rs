@@ -1,7 +1,7 @@
 //! Tells kinds of files apart: what may be written, what is the same file, and what stdout leads
 //! to.
 
-use super::error::{OutputError, REPLACED};
+use super::error::{OutputError, REPLACED_TEXT};
 use rustix::fs::{FileType, Stat, fstat, stat};
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
@@ -48,7 +48,7 @@ pub(super) fn check_type(stat: &Stat) -> Result<(), OutputError> {
             OutputError::refused("is a block device, and would be overwritten; name a file")
         }
         FileType::CharacterDevice => OutputError::refused("is a character device; name a file"),
-        FileType::Symlink => OutputError::refused(REPLACED),
+        FileType::Symlink => OutputError::refused(REPLACED_TEXT),
         _ => OutputError::refused("is a socket; name a file"),
     })
 }

@@ -1,7 +1,7 @@
 //! Replaces the file that has a name in a directory by a complete new one.
 
 use super::content::{NEW_FILE, OWNER_ONLY, fill};
-use super::error::{OutputError, REPLACED, input_error, name_too_long};
+use super::error::{OutputError, REPLACED_TEXT, input_error, name_length_error};
 use super::file_kind::{is_file, is_same};
 use super::name::{NAME_BYTES_MAX, temporary_name};
 use super::race::exchange_point;
@@ -38,7 +38,7 @@ impl Place {
     fn existing_file(&self) -> io::Result<Option<Stat>> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if is_file(&stat) => Ok(Some(stat)),
-            Ok(_) => Err(io::Error::other(REPLACED)),
+            Ok(_) => Err(io::Error::other(REPLACED_TEXT)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno.into()),
         }
@@ -140,7 +140,7 @@ impl Place {
         if is_same(&named, &fstat(&temporary.file)?) {
             Ok(())
         } else {
-            Err(io::Error::other(REPLACED))
+            Err(io::Error::other(REPLACED_TEXT))
         }
     }
 
@@ -172,7 +172,7 @@ pub(super) fn check_name_length(name: &OsStr) -> Result<(), OutputError> {
         NAME_BYTES_MAX
     };
     if name.len() > bytes_max {
-        Err(name_too_long(bytes_max))
+        Err(name_length_error(bytes_max))
     } else {
         Ok(())
     }

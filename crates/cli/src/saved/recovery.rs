@@ -13,7 +13,9 @@ use diskproof_model::document::DocumentError;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_report::terminal::Detail;
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 /// Opens the history with the runs that were killed in it. Fails where there is no history yet.
 pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
@@ -55,12 +57,23 @@ pub(crate) fn open_recovered(place: &HistoryPlace) -> Result<RecoveredHistory, F
         },
     };
     for note in recovery.notes {
-        eprint_line(&note);
+        note_once(note);
     }
     Ok(RecoveredHistory {
         history: open_if_there(place)?,
         unsaved: recovery.unsaved,
     })
+}
+
+/// Prints a note, unless this process has: a command that reads several runs opens the history for
+/// each, and a journal that cannot be taken stays.
+fn note_once(note: String) {
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut noted = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !noted.contains(&note) {
+        eprint_line(&note);
+        noted.insert(note);
+    }
 }
 
 /// The outcome for all runs that were killed.

@@ -162,7 +162,7 @@ impl TestJournal {
         let text = serde_json::to_string(&saved).map_err(|error| {
             Failure::Unconfirmed(format!("the journal cannot be written: {error}"))
         })?;
-        Ok(self.journal.keep(&text)?)
+        Ok(self.journal.replace(&text)?)
     }
 
     /// Removes the journal of a test that is over: its record takes the place of the journal.

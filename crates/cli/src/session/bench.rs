@@ -80,7 +80,6 @@ impl Bench {
             if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
-            sink.set_step_target(Some(index));
             let goal = FillGoal::new(
                 fill,
                 workload,
@@ -91,9 +90,10 @@ impl Bench {
                 self.budget.fill_ns,
             );
             if target.usable_bytes() < target.capacity_bytes() {
-                self.check_own_target(index)?;
-                let filled = self.fill(index, fill, &goal, workload, &mut sink.progress);
-                self.mark_written(index);
+                sink.set_step_target(Some(index));
+                let filled = self.fill_own(index, fill, &goal, workload, &mut sink.progress);
+                // Whatever hangs after this is not of this target alone.
+                sink.set_step_target(None);
                 filled?;
             }
             // A file cut to what its layout had time for may be too small for a later workload.
@@ -102,8 +102,22 @@ impl Bench {
                 return Err(EarlyEnd::interrupted());
             }
         }
-        sink.set_step_target(None);
         Ok(())
+    }
+
+    /// Fills a scratch file, unless another program has changed it, and marks it again.
+    fn fill_own(
+        &mut self,
+        index: usize,
+        fill: Fill,
+        goal: &FillGoal,
+        workload: &Workload,
+        progress: &mut ProgressDisplay,
+    ) -> Result<(), EarlyEnd> {
+        self.check_own_target(index)?;
+        let filled = self.fill(index, fill, goal, workload, progress);
+        self.mark_written(index);
+        filled
     }
 
     /// Fills the scratch file of this target up to its goal.

@@ -366,16 +366,17 @@ impl PreparedCells<'_> {
 
     /// The health of disks that only a command brings; that of the others was read at the start.
     fn health_of_side(&mut self, identity: &TargetIdentity) -> Vec<DiskHealth> {
-        let is_of_start = match self.bench.facts.targets.first() {
-            Some(start) => start.lies_on_same_storage(identity),
-            None => false,
+        let brought = match self.bench.facts.targets.first() {
+            Some(start) => brought_disks(start, identity),
+            None => Vec::new(),
         };
-        if is_of_start || !self.bench.commands.reads_health {
+        if brought.is_empty() || !self.bench.commands.reads_health {
             return Vec::new();
         }
         let paused = self.sink.progress.pause_deadline();
-        let health = read_health(std::slice::from_ref(identity));
+        let mut health = read_health(std::slice::from_ref(identity));
         self.sink.progress.resume_deadline(paused);
+        health.retain(|health| brought.contains(&health.disk));
         warn_of_failing(&health, self.sink.verbosity);
         health
     }
@@ -656,6 +657,22 @@ impl CampaignBench for PreparedCells<'_> {
         }
         data.dropped.extend(slices);
     }
+}
+
+/// The names of the disks that a side has and the start had not: all of another storage, and of the
+/// same one those that a command attaches to it, such as a cache.
+fn brought_disks(start: &TargetIdentity, side: &TargetIdentity) -> Vec<String> {
+    let is_same_storage = start.lies_on_same_storage(side);
+    let mut brought = Vec::new();
+    for disk in side.disks() {
+        let is_of_start = start
+            .disks()
+            .any(|other| other.name == disk.name && other.serial == disk.serial);
+        if !(is_same_storage && is_of_start) {
+            brought.push(disk.name.clone());
+        }
+    }
+    brought
 }
 
 #[cfg(test)]

@@ -173,11 +173,15 @@ fn health_of_side(side: &SideTarget, whole: &RunFacts) -> Vec<DiskHealth> {
         Some(start) => start.lies_on_same_storage(&side.identity),
         None => false,
     };
-    if is_of_start {
+    let mut health = if is_of_start {
         health_of(&side.identity, &whole.health)
     } else {
-        side.health.clone()
-    }
+        Vec::new()
+    };
+    // A disk that a command attached to them may have the name of another.
+    health.retain(|known| side.health.iter().all(|brought| brought.disk != known.disk));
+    health.extend(side.health.clone());
+    health
 }
 
 /// The silence between requests, where it may be that of this target of the whole run. That of

@@ -228,9 +228,7 @@ pub(super) fn check_room(workload: &Workload, length: u64) -> Resolved<()> {
     let parts = match workload.access {
         Access::Sequential => u64::from(workload.workers),
         // Without a queue, each request in flight is a thread with its own part.
-        Access::Backward | Access::Stride { .. } => {
-            u64::from(workload.workers) * u64::from(workload.depth)
-        }
+        Access::Backward | Access::Stride { .. } => workload.total_depth(),
         Access::Random { .. } | Access::Zoned { .. } => 1,
     };
     let size = format_bytes(length);
@@ -305,7 +303,7 @@ fn buffer_bytes(workload: &Workload, context: &ResolveContext) -> u128 {
         None => context.target_bytes.len() as u64,
     };
     let directions = 1 + u64::from(workload.reads() && workload.writes());
-    let in_flight = u64::from(workload.depth) * u64::from(workload.workers);
+    let in_flight = workload.total_depth();
     u128::from(in_flight * u64::from(workload.block_bytes)) * u128::from(directions * targets)
 }
 

@@ -107,7 +107,14 @@ fn rehearsal_judges_ten_of_ten_cuts_rightly() {
     ran.fits_80_columns();
     let json = run(argv("powercut rehearse --seed 7 --cuts 1 --json"));
     let document: Value = serde_json::from_str(&json.out).unwrap();
-    assert_eq!(document["cuts"].as_array().unwrap().len(), 5);
+    assert_eq!(document["schema"], "diskproof.powercut-rehearsal/1");
+    let cuts = document["cuts"].as_array().unwrap();
+    assert_eq!(cuts.len(), 5);
+    // Each cut of a disk has the next seed.
+    let two = run(argv("powercut rehearse --seed 6 --cuts 2 --json"));
+    let of_two: Value = serde_json::from_str(&two.out).unwrap();
+    assert_eq!(of_two["cuts"][1], cuts[0]);
+    assert_ne!(of_two["cuts"][0], of_two["cuts"][1]);
 }
 
 #[test]
@@ -504,7 +511,7 @@ fn token_that_others_can_read_is_warned_about() {
     let place = place();
     let file = place.path().join("token");
     std::fs::write(&file, "0123456789abcdef").unwrap();
-    for (mode, warned) in [(0o644, true), (0o640, true), (0o600, false)] {
+    for (mode, warned) in [(0o604, true), (0o640, true), (0o622, false), (0o600, false)] {
         std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
         let words = argv("powercut verify . --server 127.0.0.1:1 --token-file");
         let ran = run(words.into_iter().chain([file.to_str().unwrap()]));

@@ -3,16 +3,13 @@
 
 use crate::counters::exits::EndedThread;
 use crate::kernel::sysroot::{SysRoot, read_text, value_of};
-use diskproof_model::measurement::{ByteCount, OtherProcess};
+use diskproof_model::measurement::{ByteCount, LAZY_INIT_THREAD, OtherProcess};
 use diskproof_model::watch::BusyProcess;
 use std::collections::{BTreeMap, HashMap};
 
 /// `PF_KTHREAD` of linux/sched.h, in the flags of /proc/PID/stat: kernel threads write on behalf of
 /// processes that are counted already.
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// The kernel thread that writes the inode tables of a new ext4 filesystem, for minutes. Its bytes
-/// count for no process (linux: fs/ext4/super.c, ext4_lazyinit_thread).
-const INITIALISER: &str = "ext4lazyinit";
 /// kthreadd, the parent of all kernel threads.
 const KERNEL_PARENT: u32 = 2;
 /// Less than this is the noise of a living system: a log line, a page of a library. Chosen, not
@@ -27,7 +24,7 @@ pub(crate) struct ProcessCounters {
     /// By pid and start time: pids are used again.
     seen: HashMap<(u32, u64), Process>,
     hidden: u32,
-    /// The pid of [`INITIALISER`] while it lives.
+    /// The pid of [`LAZY_INIT_THREAD`] while it lives.
     initialiser: Option<u32>,
 }
 
@@ -75,7 +72,7 @@ impl ProcessCounters {
             return;
         };
         if stat.flags & KERNEL_THREAD != 0 {
-            if stat.name == INITIALISER {
+            if stat.name == LAZY_INIT_THREAD {
                 self.initialiser = Some(pid);
             }
             return;
@@ -141,7 +138,7 @@ impl ProcessCounters {
         others.retain(|other| moved(other) >= BYTES_MIN);
         others.sort_by_key(|other| (std::cmp::Reverse(moved(other)), other.pid));
         if let Some(pid) = initialiser {
-            let initialiser = other_process(pid, INITIALISER.to_owned(), ByteCount::default());
+            let initialiser = other_process(pid, LAZY_INIT_THREAD.to_owned(), ByteCount::default());
             others.insert(0, initialiser);
         }
         others.truncate(NAMED_MAX);

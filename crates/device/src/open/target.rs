@@ -480,7 +480,7 @@ impl OpenTarget {
 
     /// The error of a target that could not be written back.
     pub fn write_back_error(&self, errno: Errno) -> OpenError {
-        self.failed("write it back (fdatasync)")(errno)
+        OpenError::from_errno(&self.identity.path, "write it back (fdatasync)", errno)
     }
 
     /// Notes a time in which the target answered nothing before a workload, for the next one.

@@ -36,7 +36,7 @@ pub(crate) struct ScanResult {
 pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let whole = image.whole();
     let tables = partition_tables::read(&whole);
-    let mut signatures = without_copies(&whole, tables.marks, find_marks(&whole), None);
+    let mut signatures = without_copies(&whole, tables.signatures, find_signatures(&whole), None);
     let mut slices = known.to_vec();
     for slice in tables.slices {
         // The kernel's own list has the nodes' names; a table's entry for the same place adds
@@ -51,13 +51,18 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     for slice in slices {
         if let Some(view) = whole.part(slice.start, slice.length) {
             let tables = partition_tables::read(&view);
-            let marks = find_marks(&view);
-            signatures.extend(without_copies(&view, tables.marks, marks, Some(&slice)));
+            let found = find_signatures(&view);
+            signatures.extend(without_copies(
+                &view,
+                tables.signatures,
+                found,
+                Some(&slice),
+            ));
         }
     }
-    // A partition that begins where the disk does has the disk's marks.
-    let mut places = HashSet::new();
-    signatures.retain(|signature| places.insert((signature.what, signature.offset)));
+    // A partition that begins where the disk does has the disk's signatures.
+    let mut seen = HashSet::new();
+    signatures.retain(|signature| seen.insert((signature.what, signature.offset)));
     ScanResult {
         signatures,
         unreadable: image.unreadable(),
@@ -85,19 +90,19 @@ pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
         .iter()
         .map(|signature| signature.offset / SECTOR_BYTES)
         .collect();
-    let mut ends = unknown::find(&whole, None, &signed);
+    let mut unknown_ends = unknown::find(&whole, None, &signed);
     for slice in known {
         if let Some(view) = whole.part(slice.start, slice.length) {
-            ends.extend(unknown::find(&view, Some(slice), &signed));
+            unknown_ends.extend(unknown::find(&view, Some(slice), &signed));
         }
     }
     if scan_result.signatures.is_empty() {
         // A partition that begins or ends where the disk does has the disk's ends.
-        let mut offsets_of_ends = HashSet::new();
-        ends.retain(|unknown| offsets_of_ends.insert(unknown.offset));
-        scan_result.unknown = ends;
+        let mut seen_offsets = HashSet::new();
+        unknown_ends.retain(|unknown| seen_offsets.insert(unknown.offset));
+        scan_result.unknown = unknown_ends;
     } else {
-        scan_result.has_remains = !ends.is_empty();
+        scan_result.has_remains = !unknown_ends.is_empty();
     }
     scan_result.unreadable = image.unreadable();
     scan_result
@@ -107,17 +112,17 @@ pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
 /// member of a firmware RAID whose volume is divided.
 pub(crate) fn scan_around(image: &Image<'_>) -> ScanResult {
     let whole = image.whole();
-    let mut marks = find_marks(&whole);
-    marks.retain(|mark| mark.role == Role::Content);
+    let mut content = find_signatures(&whole);
+    content.retain(|signature| signature.role == Role::Content);
     ScanResult {
-        signatures: without_copies(&whole, Vec::new(), marks, None),
+        signatures: without_copies(&whole, Vec::new(), content, None),
         unreadable: image.unreadable(),
         ..ScanResult::default()
     }
 }
 
 /// Finds every signature, except those of partition tables that name partitions.
-fn find_marks(view: &View<'_, '_>) -> Vec<Signature> {
+fn find_signatures(view: &View<'_, '_>) -> Vec<Signature> {
     // Read before the fixed bytes: of places that cannot be read, a refusal names the first.
     let structures: Vec<Signature> = structures::find(view).collect();
     let fixed = MAGICS.iter().filter_map(|magic| magic.find(view));
@@ -130,19 +135,19 @@ fn find_marks(view: &View<'_, '_>) -> Vec<Signature> {
 fn without_copies(
     view: &View<'_, '_>,
     tables: Vec<Signature>,
-    marks: Vec<Signature>,
+    others: Vec<Signature>,
     slice: Option<&Slice>,
 ) -> Vec<Signature> {
     let mut signatures: Vec<Signature> = Vec::new();
-    for mut mark in tables.into_iter().chain(marks) {
-        mark.offset += view.start();
-        let needs_own_command = mark.clearing == Clearing::Zeros;
+    for mut signature in tables.into_iter().chain(others) {
+        signature.offset += view.start();
+        let needs_own_command = signature.clearing == Clearing::Zeros;
         let is_known = signatures.iter().any(|known| {
-            known.what == mark.what && (!needs_own_command || known.offset == mark.offset)
+            known.what == signature.what && (!needs_own_command || known.offset == signature.offset)
         });
         if !is_known {
-            mark.slice = slice.cloned();
-            signatures.push(mark);
+            signature.slice = slice.cloned();
+            signatures.push(signature);
         }
     }
     signatures

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     /// One for each table, with offsets within the view.
-    pub(super) marks: Vec<Signature>,
+    pub(super) signatures: Vec<Signature>,
     /// Used entries only, with the disk's offsets; two tables may name the same partition.
     pub(super) slices: Vec<Slice>,
 }
@@ -37,9 +37,9 @@ pub(super) fn read(view: &View<'_, '_>) -> Tables {
 }
 
 impl Tables {
-    fn add_mark(&mut self, what: &'static str, offset: u64) {
+    fn add_signature(&mut self, what: &'static str, offset: u64) {
         let (clearing, role) = (Clearing::Wipefs, Role::PartitionTable);
-        self.marks
+        self.signatures
             .push(Signature::new(what, offset, clearing, role));
     }
 
@@ -94,7 +94,7 @@ fn read_mbr(view: &View<'_, '_>, tables: &mut Tables) {
     if !has_boot_signature(view, 0) {
         return;
     }
-    tables.add_mark("MBR partition table or boot sector", BOOT_SIGNATURE_OFFSET);
+    tables.add_signature("MBR partition table or boot sector", BOOT_SIGNATURE_OFFSET);
     for sector in SECTOR_BYTES {
         for index in 0..4 {
             let Some(entry) = mbr_entry(view, 0, index) else {
@@ -166,7 +166,7 @@ fn read_gpt(view: &View<'_, '_>, tables: &mut Tables) {
         }
         for (what, header) in places {
             if is_gpt_header(view, header) {
-                tables.add_mark(what, header);
+                tables.add_signature(what, header);
                 read_gpt_entries(view, header, sector, tables);
             }
         }
@@ -180,10 +180,10 @@ pub(super) fn backup_gpt(view: &View<'_, '_>) -> Vec<Signature> {
         if let Some(last) = last_sector(view, sector)
             && is_gpt_header(view, last)
         {
-            tables.add_mark(BACKUP_GPT, last);
+            tables.add_signature(BACKUP_GPT, last);
         }
     }
-    tables.marks
+    tables.signatures
 }
 
 fn last_sector(view: &View<'_, '_>, sector: u64) -> Option<u64> {
@@ -240,7 +240,7 @@ fn read_apple(view: &View<'_, '_>, tables: &mut Tables) {
     if !is_apple_entry(view, block) || !matches!(view.be32(block + 4), Some(1..=ENTRIES_MAX)) {
         return;
     }
-    tables.add_mark("Apple partition map", block);
+    tables.add_signature("Apple partition map", block);
     for number in 1..=ENTRIES_MAX {
         let entry = u64::from(number) * block;
         if !is_apple_entry(view, entry) {

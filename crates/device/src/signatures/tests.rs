@@ -32,14 +32,25 @@ impl Disk {
     }
 
     fn scan_with(&self, known: &[Slice]) -> ScanResult {
-        let read_at = |offset: u64, length: usize| {
-            let mut block = vec![0; length.min(self.size.saturating_sub(offset) as usize)];
-            self.bytes
-                .range(offset..offset + block.len() as u64)
-                .for_each(|(at, byte)| block[(at - offset) as usize] = *byte);
-            Ok(block)
-        };
-        scan(&Image::new(&read_at, self.size), known)
+        scan(
+            &Image::new(&|offset, length| Ok(self.read(offset, length)), self.size),
+            known,
+        )
+    }
+
+    fn scan_device_with(&self, known: &[Slice]) -> ScanResult {
+        scan_device(
+            &Image::new(&|offset, length| Ok(self.read(offset, length)), self.size),
+            known,
+        )
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Vec<u8> {
+        let mut block = vec![0; length.min(self.size.saturating_sub(offset) as usize)];
+        for (at, byte) in self.bytes.range(offset..offset + block.len() as u64) {
+            block[(at - offset) as usize] = *byte;
+        }
+        block
     }
 
     /// Names and places, those in partitions with their number.
@@ -191,6 +202,60 @@ fn zfs_label_is_found_at_all_four_places() {
             "{label}"
         );
     }
+}
+
+#[test]
+fn copies_are_one_signature_where_one_command_removes_them() {
+    let aligned = NUMBERED_SIZE / (256 << 10) * (256 << 10);
+    let mut pool = disk();
+    for label in [0, 256 << 10, aligned - (512 << 10), aligned - (256 << 10)] {
+        pool = pool.plant(label + (128 << 10), &0x00ba_b10cu64.to_le_bytes());
+    }
+    let labels = pool.found();
+    assert_eq!(labels.len(), 1, "{labels:?}");
+
+    // Each copy that no tool knows has to be overwritten by its own command.
+    let headers = disk()
+        .plant(0x4000, b"SKUL\xba\xbe")
+        .plant(0x8000, b"SKUL\xba\xbe");
+    let offsets: Vec<u64> = headers
+        .scan_with(&[])
+        .signatures
+        .iter()
+        .map(|signature| signature.offset)
+        .collect();
+    assert_eq!(offsets, [0x4000, 0x8000]);
+}
+
+#[test]
+fn partition_that_begins_with_the_disk_adds_nothing() {
+    let slice = Slice {
+        name: SliceName::Kernel("sda1".into()),
+        start: 0,
+        length: 8 * MIB,
+    };
+    let slices = std::slice::from_ref(&slice);
+    let signed = Disk::new(64 * MIB).plant(0, b"XFSB");
+    assert_eq!(signed.scan_with(slices).signatures.len(), 1);
+
+    let foreign = Disk::new(64 * MIB).plant(4096, b"k");
+    let found = foreign.scan_device_with(slices);
+    let offsets: Vec<u64> = found.unknown.iter().map(|end| end.offset).collect();
+    assert_eq!(offsets, [4096]);
+}
+
+#[test]
+fn data_beside_a_signature_remains_after_it() {
+    let signed = Disk::new(64 * MIB).plant(0, b"XFSB");
+    assert!(!signed.scan_device_with(&[]).has_remains);
+    for offset in [512, MIB - 1, 64 * MIB - 1] {
+        let disk = Disk::new(64 * MIB).plant(0, b"XFSB").plant(offset, b"k");
+        let found = disk.scan_device_with(&[]);
+        assert!(found.has_remains, "{offset}");
+        assert_eq!(found.unknown, [], "the signature names the disk");
+    }
+    let beyond = Disk::new(64 * MIB).plant(0, b"XFSB").plant(MIB, b"k");
+    assert!(!beyond.scan_device_with(&[]).has_remains);
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn add_results(
 /// Time between two requests of a worker with one request in flight, in nanoseconds.
 fn dead_time_ns(sum: &Measurement, dead_ns: f64) -> Option<f64> {
     let workload = &sum.workload;
-    if workload.depth * workload.workers != 1 || workload.rate.is_some() {
+    if workload.total_depth() != 1 || workload.rate.is_some() {
         return None;
     }
     let mut done = 0;

@@ -33,7 +33,7 @@ pub(crate) fn in_flight_max(group: Group<'_>, targets: usize) -> u64 {
         let places = (0..targets)
             .filter(|target| workload.runs_on(*target))
             .count();
-        in_flight += u64::from(workload.workers) * u64::from(workload.depth) * places as u64;
+        in_flight += workload.total_depth() * places as u64;
     }
     in_flight
 }
@@ -103,7 +103,7 @@ fn fills_queues(workload: &Workload) -> bool {
 /// True if the limits of a workload leave enough to measure after a full turnover of its queues,
 /// which a fast disk notices only some milliseconds later.
 fn has_room(workload: &Workload) -> bool {
-    let queued = u64::from(workload.depth) * u64::from(workload.workers);
+    let queued = workload.total_depth();
     let (_, longest) = block_range(workload);
     match steps_max(workload, longest) {
         Some(limit) => limit >= queued * TURNOVERS_MIN,

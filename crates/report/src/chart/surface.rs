@@ -330,3 +330,69 @@ fn scan_series(scan: &Scan, units: &ScanUnits) -> Vec<Series> {
     series.push(Series::new("unreadable", SeriesMark::Dots, unreadable));
     series
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A real survey of `curve --scan`.
+    fn survey() -> SurfaceRecord {
+        let text = include_str!("../../../../tests/fixtures/curve-scan.json");
+        let record = Record::from_json(text).unwrap();
+        record.surface().unwrap().clone()
+    }
+
+    fn access(latency_ns: u64) -> AccessPoint {
+        AccessPoint {
+            seek: SeekPattern::Random,
+            offset_bytes: 0,
+            distance_bytes: 0,
+            latency_ns,
+        }
+    }
+
+    #[test]
+    fn few_long_accesses_make_the_axis_logarithmic() {
+        for (longest_ns, scale) in [(2_000_000, Scale::Linear), (2_000_001, Scale::Log)] {
+            let accesses = [access(100_000), access(100_000), access(longest_ns)];
+            let axis = access_axis(&accesses, "ms");
+            assert_eq!(axis.scale, scale, "{longest_ns}");
+        }
+    }
+
+    #[test]
+    fn position_that_nothing_was_read_of_is_a_dot_at_zero() {
+        let mut surface = survey();
+        let points = surface.data.curve.len();
+        let unreadable = &mut surface.data.curve[1];
+        unreadable.bytes = 0;
+        unreadable.errors = 2;
+        let offset_bytes = unreadable.offset_bytes;
+        // Without an error nothing was tried there.
+        surface.data.curve[2].bytes = 0;
+        let chart = curve_chart(&surface).unwrap();
+        assert_eq!(chart.series[0].points.len(), points - 2);
+        let dots = &chart.series[2].points;
+        assert_eq!(dots.len(), 1);
+        assert_eq!(dots[0].y, 0.0);
+        let (_, unit_bytes) = position_unit(farthest_bytes(&surface).unwrap() as f64);
+        assert_eq!(dots[0].x, offset_bytes as f64 / unit_bytes);
+    }
+
+    #[test]
+    fn unreadable_range_of_a_scan_stands_at_the_limit() {
+        let surface = survey();
+        let mut scan = surface.data.scan.unwrap();
+        scan.map.truncate(2);
+        scan.map[0].errors = scan.map[0].blocks;
+        let units = ScanUnits::new(&scan).unwrap();
+        let series = scan_series(&scan, &units);
+        // A part of which no block was read has no latency.
+        assert_eq!(series[0].points.len(), 1);
+        let last = series.last().unwrap();
+        assert_eq!(last.points.len(), scan.unreadable.len());
+        for point in &last.points {
+            assert_eq!(point.y, units.latency(scan.slow_from_ns));
+        }
+    }
+}

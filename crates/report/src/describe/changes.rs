@@ -29,8 +29,6 @@ const SIDE_ROWS_MAX: usize = 20;
 
 /// The short page has at most this many warnings about the disks of a side, and all failures.
 const WARNINGS_MAX: usize = 3;
-/// The letter of the first candidate, after whose answer the findings of the baseline stand.
-const FIRST_CANDIDATE: &str = "B";
 
 /// The whole short page, with its legend.
 pub(crate) fn short_blocks(comparison: &Comparison) -> Vec<Block> {
@@ -53,25 +51,27 @@ pub(crate) fn answer_blocks(comparison: &Comparison, detail: FleetDetail) -> Vec
     if let Some(fleet) = &comparison.fleet {
         blocks.extend(fleet_sides_blocks(fleet, detail));
     } else {
-        for (index, candidate) in comparison.candidates.iter().enumerate() {
-            blocks.extend(candidate_blocks(comparison, candidate, &letter(index)));
+        for index in 0..comparison.candidates.len() {
+            blocks.extend(candidate_blocks(comparison, index));
         }
     }
     blocks.extend(condition_facts(comparison));
     blocks
 }
 
-fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str) -> Vec<Block> {
-    let answer_text = answer_text(&comparison.baseline, candidate, letter);
+fn candidate_blocks(comparison: &Comparison, index: usize) -> Vec<Block> {
+    let candidate = &comparison.candidates[index];
+    let side = letter(index);
+    let answer_text = answer_text(&comparison.baseline, candidate, &side);
     let mut blocks = vec![Block::text(Tone::Bold, answer_text)];
-    // What is wrong with a disk matters more than its figures.
-    if letter == FIRST_CANDIDATE {
+    // What is wrong with a disk matters more than its figures. That of the baseline stands once.
+    if index == 0 {
         blocks.extend(finding_facts(&comparison.baseline, WARNINGS_MAX));
     }
     blocks.extend(finding_facts(&candidate.side, WARNINGS_MAX));
     let metrics = headline_metrics(candidate);
     if !metrics.is_empty() {
-        let mut columns = Column::numbers(["", "change", "A", letter, "95 %"]);
+        let mut columns = Column::numbers(["", "change", "A", side.as_str(), "95 %"]);
         // The verdict stands where a narrow screen shows it.
         columns.insert(1, Column::new("verdict", Align::Left));
         let rows = metrics
@@ -79,7 +79,7 @@ fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str
             .take(ROWS_MAX)
             .map(|metric| metric_row(metric))
             .collect();
-        let caption = format!("{letter} against A");
+        let caption = format!("{side} against A");
         blocks.push(Block::Table(Table::new(&caption, columns, rows)));
     }
     if metrics.len() > ROWS_MAX {
@@ -404,7 +404,7 @@ mod tests {
                 ..comparison.baseline.findings[0].clone()
             });
         }
-        let blocks = candidate_blocks(&comparison, &comparison.candidates[0], "B");
+        let blocks = candidate_blocks(&comparison, 0);
         let labels: Vec<&str> = blocks[1..=5].iter().filter_map(fact_label).collect();
         assert_eq!(
             labels,
@@ -431,7 +431,7 @@ mod tests {
     }
 
     fn has_note_before_reason(comparison: &Comparison) -> bool {
-        let blocks = candidate_blocks(comparison, &comparison.candidates[0], "B");
+        let blocks = candidate_blocks(comparison, 0);
         let text = format!("{blocks:?}");
         let reason = text.find("engine aio").unwrap();
         match text.find("ended early") {

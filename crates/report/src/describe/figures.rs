@@ -71,7 +71,7 @@ fn request_size_text(kind: OpKind, workload: &Workload) -> String {
         return String::new();
     }
     let block = labels::short_block(workload.block_bytes, &workload.block_mix);
-    match u64::from(workload.depth) * u64::from(workload.workers) {
+    match workload.total_depth() {
         1 => block,
         in_flight => format!("{block}×{in_flight}"),
     }

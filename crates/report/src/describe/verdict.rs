@@ -99,11 +99,8 @@ fn grade_row(grade: &UseGrade) -> TableRow {
 /// Returns the worse grade where the interval leaves two open; it decides the colour. `None` for a
 /// figure without a grade.
 pub(crate) fn worse_grade(grade: &UseGrade) -> Option<Grade> {
-    let first = grade.grade?;
-    match grade.or {
-        Some(other) => Some(first.min(other)),
-        None => Some(first),
-    }
+    let [_, worse] = grade.range()?;
+    Some(worse)
 }
 
 /// A threshold is exact. This relative half-width makes it print with three to four digits.
@@ -134,4 +131,63 @@ fn trust_fact(verdict: &RunVerdict) -> Block {
         TrustLevel::Unreliable => Tone::Error,
     };
     Block::toned_fact(tone, "trust", &verdict.trust.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::record::Estimate;
+    use diskproof_model::verdict::GradeThresholds;
+
+    fn graded(grade: Option<Grade>, or: Option<Grade>) -> UseGrade {
+        UseGrade {
+            name: "scans".to_owned(),
+            measurement: 0,
+            grade,
+            or,
+            not_graded: None,
+            figure: Estimate {
+                n: 10,
+                value: 1500e6,
+                half_width_95: Some(5e6),
+                unit: "B/s".to_owned(),
+            },
+            thresholds: GradeThresholds {
+                limited_from: 1000e6,
+                good_from: 2000e6,
+                source: String::new(),
+            },
+            doubts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn colour_is_that_of_the_worse_of_two_grades() {
+        use Grade::{Good, Limited, Poor};
+        for (grade, or, worse) in [
+            (Some(Good), None, Some(Good)),
+            (Some(Good), Some(Limited), Some(Limited)),
+            (Some(Limited), Some(Good), Some(Limited)),
+            (Some(Limited), Some(Poor), Some(Poor)),
+            (None, None, None),
+        ] {
+            assert_eq!(worse_grade(&graded(grade, or)), worse, "{grade:?} {or:?}");
+        }
+    }
+
+    #[test]
+    fn threshold_is_that_of_a_better_grade() {
+        use Grade::{Good, Limited, Poor};
+        for (grade, or, text) in [
+            (Some(Good), None, ""),
+            (None, None, ""),
+            (Some(Good), Some(Limited), "(good from 2000 MB/s)"),
+            (Some(Limited), None, "(good from 2000 MB/s)"),
+            (Some(Poor), Some(Limited), "(good from 2000 MB/s)"),
+            (Some(Poor), None, "(poor below 1000 MB/s)"),
+        ] {
+            let threshold = threshold_text(&graded(grade, or));
+            assert_eq!(threshold.replace('\u{a0}', " "), text);
+        }
+    }
 }

@@ -34,8 +34,8 @@ const RATIO_ARM: f64 = 76.0;
 
 /// Blocks in order; facts that follow each other are one list. Findings need the record for their
 /// evidence, and are skipped without one.
-pub(super) fn blocks(all: &[Block], record: Option<&Record>) -> Markup {
-    html! { @for group in all.chunk_by(are_facts) { (block_group(group, record)) } }
+pub(super) fn blocks(list: &[Block], record: Option<&Record>) -> Markup {
+    html! { @for group in list.chunk_by(are_facts) { (block_group(group, record)) } }
 }
 
 fn are_facts(one: &Block, next: &Block) -> bool {
@@ -137,10 +137,13 @@ fn is_drawn(cell: &Cell) -> bool {
 fn table_markup(table: &Table) -> Markup {
     let columns = used_columns(table);
     let has_groups = table.rows.iter().any(|row| row.group.is_some());
-    let style = match table.narrow {
-        _ if has_groups => "figures",
-        Narrow::Entries => "entries",
-        _ => "plain",
+    let style = if has_groups {
+        "figures"
+    } else {
+        match table.narrow {
+            Narrow::Entries => "entries",
+            Narrow::Stack | Narrow::Split | Narrow::Titled(_) => "plain",
+        }
     };
     html! {
         table class=(style) {
@@ -233,8 +236,8 @@ fn table_row(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
 
 fn table_cell(cell: &Cell, column: &Column) -> Markup {
     match &cell.mark {
-        Mark::Interval(width) => html! {
-            td.drawn.interval { @if width.is_finite() { (error_bar(*width)) } }
+        Mark::Interval(half_width) => html! {
+            td.drawn.interval { @if half_width.is_finite() { (error_bar(*half_width)) } }
         },
         Mark::Ratio {
             ratio,
@@ -243,7 +246,7 @@ fn table_cell(cell: &Cell, column: &Column) -> Markup {
         } => html! {
             td.drawn { (ratio_interval(*ratio, *reach, *margin)) }
         },
-        _ => text_cell(cell, column),
+        Mark::None | Mark::Heat(_) | Mark::Course(_) => text_cell(cell, column),
     }
 }
 
@@ -260,7 +263,7 @@ fn text_cell(cell: &Cell, column: &Column) -> Markup {
                     span class={"tag " (tone_class(cell.tone))} { (text) }
                 },
                 Tone::Bold => strong { (text) },
-                _ => (text),
+                Tone::Plain | Tone::Dim | Tone::Note | Tone::Dot => (text),
             }
         }
     }
@@ -283,11 +286,15 @@ fn cell_classes(cell: &Cell, column: &Column) -> Option<String> {
 }
 
 /// Draws an interval as a picture. The cell next to it holds the text, so screen readers skip it.
-fn error_bar(width: f64) -> Markup {
-    let reach = width.min(BAR_SCALE) / BAR_SCALE * BAR_ARM;
-    let left = px(BAR_MIDDLE - reach);
-    let right = px(BAR_MIDDLE + reach);
-    let dashes = if width > BAR_SCALE { Some("3 3") } else { None };
+fn error_bar(half_width: f64) -> Markup {
+    let arm = half_width.min(BAR_SCALE) / BAR_SCALE * BAR_ARM;
+    let left = px(BAR_MIDDLE - arm);
+    let right = px(BAR_MIDDLE + arm);
+    let dashes = if half_width > BAR_SCALE {
+        Some("3 3")
+    } else {
+        None
+    };
     html! {
         svg.errorbar aria-hidden="true" {
             title { "The scale ends at ±50 %" }
@@ -439,6 +446,58 @@ mod tests {
             high_95,
         };
         ratio_interval(ratio, 4.0_f64.ln(), 0.02).into_string()
+    }
+
+    #[test]
+    fn band_ends_at_the_ratios_of_the_verdict() {
+        // ln(1/0.98) / ln(4) of an arm of 76, on both sides of the middle.
+        assert_shows(
+            &drawn_ratio(1.0, 1.0, Some(1.0)),
+            &["rect class=\"band\" x=\"78.9\" width=\"2.2\""],
+        );
+    }
+
+    #[test]
+    fn error_bar_is_as_long_as_its_interval_up_to_the_scale() {
+        let half = error_bar(0.25).into_string();
+        assert_shows(&half, &["M26 8H74", "M26 3v10M74 3v10"]);
+        assert!(!half.contains("stroke-dasharray"), "{half}");
+        let whole = error_bar(0.5).into_string();
+        assert_shows(&whole, &["M2 8H98"]);
+        assert!(!whole.contains("stroke-dasharray"), "{whole}");
+        assert_shows(
+            &error_bar(0.8).into_string(),
+            &["M2 8H98", "stroke-dasharray"],
+        );
+    }
+
+    #[test]
+    fn shade_of_a_cell_follows_its_share() {
+        let column = Column::number("rate", Place::Always);
+        for (share, class) in [
+            (0.0, "number heat-0"),
+            (0.5, "number heat-2"),
+            (1.0, "number heat-5"),
+            (2.0, "number heat-5"),
+        ] {
+            let cell = Cell::drawn(Mark::Heat(Some(share)));
+            assert_eq!(cell_classes(&cell, &column).as_deref(), Some(class));
+        }
+        let predicted = Cell::toned(Tone::Dim, "~");
+        assert_eq!(
+            cell_classes(&predicted, &column).as_deref(),
+            Some("number predicted")
+        );
+        let word = Column::new("name", Align::Left);
+        assert_eq!(cell_classes(&Cell::default(), &word), None);
+    }
+
+    #[test]
+    fn column_without_content_is_not_shown() {
+        let row = TableRow::from(vec![String::new(), "1".to_owned(), " ".to_owned()]);
+        let table = Table::new("", Column::numbers(["", "one", "empty"]), vec![row]);
+        let markup = table_markup(&table).into_string();
+        assert_eq!(markup.matches("scope=\"col\"").count(), 2, "{markup}");
     }
 
     /// The end of a sentence may qualify its beginning.

@@ -369,6 +369,16 @@ mod tests {
     }
 
     #[test]
+    fn first_finding_of_a_code_has_its_anchor() {
+        let mut record = record();
+        let mut other = record.findings[0].clone();
+        other.claim.push_str(" Elsewhere, too.");
+        let anchor = format!(" id=\"finding-{}\"", other.code);
+        record.findings.push(other);
+        assert_eq!(page_text(&record).matches(&anchor).count(), 1, "{anchor}");
+    }
+
+    #[test]
     fn page_without_figures_reports_it() {
         let mut record = record();
         record.measurements.clear();

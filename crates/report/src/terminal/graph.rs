@@ -15,7 +15,7 @@ const DOTS_UPWARD: usize = 4;
 /// The braille character without dots. The dots are bits that are added to it.
 const BRAILLE_BLANK: u32 = 0x2800;
 /// The marks of series of dots, in turn.
-const POINTS: [char; 3] = ['•', 'x', '+'];
+const DOT_MARKS: [char; 3] = ['•', 'x', '+'];
 /// Width over height at which steep and flat curves are easiest to read; a character is twice as
 /// high as wide.
 const COLUMNS_PER_ROW: usize = 6;
@@ -63,7 +63,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
         }
         page.spans(&pieces);
     }
-    write_ground(page, &ranges.x, &chart.x, Margin { left, width });
+    write_x_axis(page, &ranges.x, &chart.x, Margin { left, width });
 }
 
 /// The columns to the left of a graph, and those of the graph itself.
@@ -83,13 +83,13 @@ fn widest_label(range: &Range) -> usize {
 
 /// The names of all series, each with its mark.
 fn legend_text(chart: &Chart) -> String {
-    let mut points = POINTS.iter().cycle();
+    let mut dot_marks = DOT_MARKS.iter().cycle();
     let mut has_extremes = false;
     let mut names = Vec::new();
     for series in &chart.series {
         let mut mark = '⠒';
         if series.mark == SeriesMark::Dots {
-            mark = *points.next().unwrap_or(&POINTS[0]);
+            mark = *dot_marks.next().unwrap_or(&DOT_MARKS[0]);
             has_extremes |= series.points.len() > 1;
         }
         let side = match series.side {
@@ -125,7 +125,7 @@ fn row_labels(range: &Range, height: usize) -> Vec<Option<String>> {
 }
 
 /// The horizontal axis with as many labels as fit, and its unit behind the last one.
-fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
+fn write_x_axis(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
     let Margin { left, width } = margin;
     let mut line = vec!['─'; width];
     let mut text = String::new();
@@ -142,8 +142,8 @@ fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
             text = format!("{text:start$}{label}");
         }
     }
-    let ground: String = line.into_iter().collect();
-    page.spans(&[Tone::Dim.span(format!("{:left$} └{ground}", ""))]);
+    let axis_line: String = line.into_iter().collect();
+    page.spans(&[Tone::Dim.span(format!("{:left$} └{axis_line}", ""))]);
     if columns(&text) + 1 + columns(&axis.unit) <= width {
         text += &format!(" {}", axis.unit);
     }
@@ -189,9 +189,9 @@ struct Canvas {
     width: usize,
     height: usize,
     /// The braille dots of each character.
-    lines: Vec<u8>,
+    braille_dots: Vec<u8>,
     /// The mark of each character that has one, drawn in place of its dots.
-    points: Vec<Option<char>>,
+    marks: Vec<Option<char>>,
 }
 
 impl Canvas {
@@ -199,13 +199,13 @@ impl Canvas {
         Self {
             width,
             height,
-            lines: vec![0; width * height],
-            points: vec![None; width * height],
+            braille_dots: vec![0; width * height],
+            marks: vec![None; width * height],
         }
     }
 
     fn draw(&mut self, chart: &Chart, ranges: &Ranges) {
-        let mut marks = POINTS.iter().cycle();
+        let mut dot_marks = DOT_MARKS.iter().cycle();
         for series in &chart.series {
             let y = ranges.along(series.side);
             let mut places = Vec::new();
@@ -214,7 +214,9 @@ impl Canvas {
             }
             match series.mark {
                 SeriesMark::Line => self.polyline(&places),
-                SeriesMark::Dots => self.extremes(&places, *marks.next().unwrap_or(&POINTS[0])),
+                SeriesMark::Dots => {
+                    self.extremes(&places, *dot_marks.next().unwrap_or(&DOT_MARKS[0]))
+                }
                 SeriesMark::Bars => {
                     for top in places {
                         self.line(Place::new(top.x, 0.0), top);
@@ -261,7 +263,7 @@ impl Canvas {
         let row = downward / DOTS_UPWARD;
         let column = across / DOTS_ACROSS;
         let dot = BRAILLE[across % DOTS_ACROSS][downward % DOTS_UPWARD];
-        self.lines[row * self.width + column] |= dot;
+        self.braille_dots[row * self.width + column] |= dot;
     }
 
     /// Draws the lowest and the highest point of each column, which keeps every outlier.
@@ -290,29 +292,31 @@ impl Canvas {
 
     fn point(&mut self, column: usize, y: f64, mark: char) {
         let row = nearest(1.0 - y, self.height - 1);
-        self.points[row * self.width + column] = Some(mark);
+        self.marks[row * self.width + column] = Some(mark);
     }
 
     /// A row as pieces of one style each.
     fn row(&self, row: usize) -> Vec<Span<'static>> {
         let mut pieces = Vec::new();
         for index in row * self.width..(row + 1) * self.width {
-            let (style, c) = self.character(index);
-            push_text(&mut pieces, style, c.encode_utf8(&mut [0; 4]));
+            let (tone, c) = self.character(index);
+            push_text(&mut pieces, tone, c.encode_utf8(&mut [0; 4]));
         }
         pieces
     }
 
     /// The character at an index. Lines hide single points.
     fn character(&self, index: usize) -> (Tone, char) {
-        let dots = self.lines[index];
+        let dots = self.braille_dots[index];
         if dots != 0 {
             let braille = char::from_u32(BRAILLE_BLANK + u32::from(dots)).unwrap_or(' ');
             return (Tone::Plain, braille);
         }
-        match self.points[index] {
+        match self.marks[index] {
             None => (Tone::Plain, ' '),
-            Some(mark) if mark == POINTS[0] => (Tone::Dot, mark),
+            Some(mark) if mark == DOT_MARKS[0] => (Tone::Dot, mark),
+            // The first series of dots is what the chart is about. Another one, such as unreadable
+            // blocks, stands out.
             Some(mark) => (Tone::Error, mark),
         }
     }
@@ -345,6 +349,7 @@ fn clipped(from: Place, to: Place) -> Option<(Place, Place)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chart::Series;
 
     #[test]
     fn line_is_clipped_to_the_graph() {
@@ -363,7 +368,7 @@ mod tests {
             Place::new(1e90, 1e90),
             Place::new(-1e90, 0.0),
         ]);
-        assert!(canvas.lines.iter().any(|dots| *dots != 0));
+        assert!(canvas.braille_dots.iter().any(|dots| *dots != 0));
     }
 
     #[test]
@@ -378,5 +383,78 @@ mod tests {
             line,
             "lines hide points, not the other way round"
         );
+    }
+
+    /// A chart from (0, 0) to (1, 1) with these series of dots or bars.
+    fn unit_chart(series: Vec<Series>) -> Chart {
+        Chart {
+            series,
+            ..Chart::default()
+        }
+    }
+
+    #[test]
+    fn series_of_dots_have_the_marks_of_the_legend() {
+        let chart = unit_chart(vec![
+            Series::new("line", SeriesMark::Line, vec![(0.0, 0.0), (1.0, 1.0)]),
+            Series::new("a", SeriesMark::Dots, vec![(0.0, 1.0), (1.0, 0.0)]),
+            Series::new("b", SeriesMark::Dots, vec![(0.5, 1.0)]),
+        ]);
+        let legend = legend_text(&chart);
+        assert!(
+            legend.contains(&glue("• a")) && legend.contains(&glue("x b")),
+            "{legend}"
+        );
+        let ranges = chart.ranges();
+        let mut canvas = Canvas::new(11, 3);
+        canvas.draw(&chart, &ranges);
+        let marks: Vec<char> = canvas.marks.iter().flatten().copied().collect();
+        assert_eq!(marks.iter().filter(|mark| **mark == '•').count(), 2);
+        assert_eq!(marks.iter().filter(|mark| **mark == 'x').count(), 1);
+        let of_b = canvas
+            .marks
+            .iter()
+            .position(|mark| *mark == Some('x'))
+            .unwrap();
+        assert_eq!(canvas.character(of_b), (Tone::Error, 'x'));
+    }
+
+    #[test]
+    fn bar_reaches_from_the_axis_to_its_value() {
+        let mut canvas = Canvas::new(1, 1);
+        canvas.line(Place::new(0.0, 0.0), Place::new(0.0, 1.0));
+        assert_eq!(canvas.row(0), [Tone::Plain.span("⡇")]);
+        let bars = unit_chart(vec![Series::new(
+            "bar",
+            SeriesMark::Bars,
+            vec![(0.0, 0.0), (1.0, 1.0)],
+        )]);
+        let mut canvas = Canvas::new(20, 2);
+        canvas.draw(&bars, &bars.ranges());
+        let dots: u32 = canvas
+            .braille_dots
+            .iter()
+            .map(|dots| dots.count_ones())
+            .sum();
+        // A column of eight dots, and the dot of the bar without a height.
+        assert_eq!(dots, 9);
+    }
+
+    #[test]
+    fn graph_beside_wide_labels_keeps_its_least_width() {
+        let mut chart = unit_chart(vec![Series::new(
+            "rate",
+            SeriesMark::Line,
+            vec![(0.0, 0.0), (1.0, 1.0)],
+        )]);
+        chart.y = Axis::new("rate", &"u".repeat(30));
+        let text = crate::fixture::written(|out| {
+            let mut page = Page::new(&crate::fixture::plain(40), out);
+            write_graph(&mut page, &chart);
+            page.finish()
+        });
+        let axis = text.lines().find(|line| line.contains('└')).unwrap();
+        let drawn = axis.chars().skip_while(|c| *c != '└').skip(1).count();
+        assert_eq!(drawn, COLUMNS_MIN, "{text}");
     }
 }

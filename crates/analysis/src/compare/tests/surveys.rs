@@ -107,6 +107,68 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
     assert_eq!(unmatched.iter().filter(|u| u.only == Holder::A).count(), 2);
 }
 
+/// Reads of a curve take as long as they take: more of them are needed, not more time.
+#[test]
+fn undecided_access_time_needs_more_accesses() {
+    let (a, b) = (surveyed_record(1.0, 1), surveyed_record(1.015, 2));
+    let candidate = held(&[&a], &[&b]);
+    let access = metric(&candidate, "access.random");
+    assert_eq!(access.verdict, Verdict::Undecided, "{access:?}");
+    let needed = access.needed.unwrap();
+    assert!(needed.times > 1.0, "{needed:?}");
+    assert_eq!((needed.measure_ns, needed.runs), (None, None));
+}
+
+/// Less than a mebibyte at the end of the target may be missing.
+#[test]
+fn surveys_of_whole_disks_compare_whatever_their_size() {
+    let whole = surveyed_record(1.0, 1);
+    for (missing_bytes, is_comparable) in [(0, true), ((1 << 20) - 1, true), (1 << 20, false)] {
+        let mut larger = surveyed_record(1.0, 2);
+        larger.targets[0].size_bytes = 2 << 40;
+        larger.surface_mut().unwrap().data.span_bytes = (2 << 40) - missing_bytes;
+        let mut smaller = whole.clone();
+        smaller.targets[0].size_bytes = 1 << 40;
+        let candidate = held(&[&smaller], &[&larger]);
+        let found = reasons(metric(&candidate, "curve.average"));
+        assert_eq!(!found.contains(&"span-differs"), is_comparable, "{found:?}");
+    }
+}
+
+/// The half-width of the mean time of accesses that come in runs of so many equal ones.
+fn half_width_of_runs(length: usize) -> f64 {
+    let mut record = surveyed_record(1.0, 1);
+    let access = &mut record.surface_mut().unwrap().data.access;
+    // Random accesses take turns with others.
+    for (index, point) in access.iter_mut().enumerate() {
+        let number = (index / 2 / length) as u64;
+        point.latency_ns = 6_000_000 + (4e6 * TestRng(number).share()) as u64;
+    }
+    let candidate = held(&[&record], &[&surveyed_record(1.0, 2)]);
+    metric(&candidate, "access.random").a.half_width_95.unwrap()
+}
+
+/// Accesses that are alike carry less information.
+#[test]
+fn interval_of_accesses_that_are_alike_is_wider() {
+    let (alone, in_runs) = (half_width_of_runs(1), half_width_of_runs(10));
+    assert!(in_runs > 2.0 * alone, "{alone} {in_runs}");
+}
+
+/// Nine positions do not show how much a curve varies, ten do.
+#[test]
+fn slowest_point_of_few_positions_has_no_ratio() {
+    for (positions, has_ratio) in [(9, false), (10, true)] {
+        let mut sides = [surveyed_record(1.0, 1), surveyed_record(1.03, 2)];
+        for record in &mut sides {
+            record.surface_mut().unwrap().data.curve.truncate(positions);
+        }
+        let candidate = held(&[&sides[0]], &[&sides[1]]);
+        let slowest = metric(&candidate, "curve.min");
+        assert_eq!(slowest.ratio.is_some(), has_ratio, "{positions}");
+    }
+}
+
 #[test]
 fn survey_is_tainted_by_findings_on_it() {
     let (a, mut b) = (surveyed_record(1.0, 1), surveyed_record(1.0, 2));

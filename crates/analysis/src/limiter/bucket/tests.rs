@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use crate::limiter::credit::SpentAgain;
-use crate::limiter::held::held_rate;
+use crate::limiter::held::tests::held_rate;
 use crate::limiter::late_fall::late_fall;
 use crate::limiter::plateau::{PLATEAU_NS_MIN, is_even};
 use crate::limiter::stretch::Role;

@@ -49,37 +49,41 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     if record.plan.layers().is_some() {
         return None;
     }
-    let mut hits: Vec<ImpreciseWorkload<'_>> = Vec::new();
+    let mut imprecise: Vec<ImpreciseWorkload<'_>> = Vec::new();
     for measured in real_rows(record) {
         // A burst that ends is no noise: burst-figure says what it is.
         if is_result(record, measured.row) && !is_in_burst(record, measured.index) {
-            hits.extend(imprecise_workload(measured));
+            imprecise.extend(imprecise_workload(measured));
         }
     }
-    let worst = largest_by(&hits, |hit| hit.width)?;
-    let severity = hits.iter().map(|hit| hit.severity).max()?;
-    let observations = hits.iter().map(|hit| hit.evidence.clone());
+    let worst = largest_by(&imprecise, |workload| workload.width)?;
+    let severity = imprecise.iter().map(|workload| workload.severity).max()?;
+    let observations = imprecise.iter().map(|workload| workload.evidence.clone());
     Some(
-        Diagnosis::new(severity, claim(record, &hits, worst), observations)
-            .with_remedy(remedy(record, worst, &hits)),
+        Diagnosis::new(severity, claim(record, &imprecise, worst), observations)
+            .with_remedy(remedy(record, &imprecise, worst)),
     )
 }
 
 /// One sentence for each way in which rates are not known, then the consequence.
-fn claim(record: &Record, hits: &[ImpreciseWorkload<'_>], worst: &ImpreciseWorkload<'_>) -> String {
+fn claim(
+    record: &Record,
+    imprecise: &[ImpreciseWorkload<'_>],
+    worst: &ImpreciseWorkload<'_>,
+) -> String {
     let mut sentences = Vec::new();
-    sentences.extend(unanswered_sentence(record, hits));
-    sentences.extend(used_up_sentence(record, hits));
-    sentences.extend(rough_sentence(record, hits));
-    sentences.extend(unsettled_sentence(record, hits));
+    sentences.extend(unanswered_sentence(record, imprecise));
+    sentences.extend(used_up_sentence(record, imprecise));
+    sentences.extend(rough_sentence(record, imprecise));
+    sentences.extend(unsettled_sentence(record, imprecise));
     sentences.push(consequence(worst));
     sentences.join(" ")
 }
 
 /// The places of the workloads of which this is true.
-fn indices_of(hits: &[ImpreciseWorkload<'_>], is_true: fn(&Row) -> bool) -> Vec<usize> {
+fn indices_of(imprecise: &[ImpreciseWorkload<'_>], is_true: fn(&Row) -> bool) -> Vec<usize> {
     let mut indices = Vec::new();
-    for hit in hits {
+    for hit in imprecise {
         if is_true(hit.measured.row) {
             indices.push(hit.measured.index);
         }
@@ -96,8 +100,8 @@ fn is_result(record: &Record, row: &Row) -> bool {
 }
 
 /// The workloads none of whose operations completed in time.
-fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
-    let unanswered = indices_of(hits, is_unanswered);
+fn unanswered_sentence(record: &Record, imprecise: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let unanswered = indices_of(imprecise, is_unanswered);
     let first = unanswered.first()?;
     Some(format!(
         "No operation completed within the measured time of {} in {}.",
@@ -107,8 +111,8 @@ fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Optio
 }
 
 /// The workloads that ended with their warm-up.
-fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
-    let used_up = indices_of(hits, is_used_up);
+fn used_up_sentence(record: &Record, imprecise: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let used_up = indices_of(imprecise, is_used_up);
     if used_up.is_empty() {
         return None;
     }
@@ -119,8 +123,8 @@ fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<S
 }
 
 /// The workloads that were measured too short to settle.
-fn unsettled_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
-    let unsettled = indices_of(hits, is_unsettled);
+fn unsettled_sentence(record: &Record, imprecise: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let unsettled = indices_of(imprecise, is_unsettled);
     if unsettled.is_empty() {
         return None;
     }
@@ -131,8 +135,8 @@ fn unsettled_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option
 }
 
 /// Workloads whose rate is known only roughly, with the least known one.
-fn rough_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
-    let rough: Vec<&ImpreciseWorkload<'_>> = hits
+fn rough_sentence(record: &Record, imprecise: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let rough: Vec<&ImpreciseWorkload<'_>> = imprecise
         .iter()
         .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(hit.measured.row))
         .collect();
@@ -279,25 +283,26 @@ fn judge_width(
 /// whether it reads or writes: where that explains the spread of the kind, the rate of the whole
 /// mix counts, because the disk is not the cause of the rest.
 fn judged_width(row: &Row, op: OpRow<'_>) -> f64 {
-    let Some(own) = op.figures.iops.relative_half_width() else {
+    let Some(kind_width) = op.figures.iops.relative_half_width() else {
         return f64::INFINITY;
     };
     let ops = row.headline_ops();
     let is_mix = ops.len() > 1 && row.data.workload.streams.is_mix();
-    if !is_mix || op.data.count == 0 || own.is_infinite() {
-        return own;
+    if !is_mix || op.data.count == 0 || kind_width.is_infinite() {
+        return kind_width;
     }
-    let Some(total) = width_of_mix(row) else {
-        return own;
+    let Some(mix_width) = width_of_mix(row) else {
+        return kind_width;
     };
     let total_ops: u64 = ops.iter().map(|(_, op)| op.data.count).sum();
     let share = op.data.count as f64 / total_ops as f64;
     // Relative half-width of a binomial count.
-    let split = 1.96 * ((1.0 - share) / op.data.count as f64).sqrt();
-    if own <= (total * total + (SPLIT_ERROR_FACTOR * split).powi(2)).sqrt() {
-        total
+    let split_width = 1.96 * ((1.0 - share) / op.data.count as f64).sqrt();
+    let explained_width = (mix_width.powi(2) + (SPLIT_ERROR_FACTOR * split_width).powi(2)).sqrt();
+    if kind_width <= explained_width {
+        mix_width
     } else {
-        own
+        kind_width
     }
 }
 
@@ -312,8 +317,8 @@ fn width_of_mix(row: &Row) -> Option<f64> {
 /// what the machine does to the rate, then a rate that did not settle, then too little to measure.
 fn remedy(
     record: &Record,
+    imprecise: &[ImpreciseWorkload<'_>],
     worst: &ImpreciseWorkload<'_>,
-    hits: &[ImpreciseWorkload<'_>],
 ) -> String {
     let row = worst.measured.row;
     if let Some(share) = large_share(record) {
@@ -334,7 +339,7 @@ fn remedy(
         );
     }
     let option = time_option(record, row);
-    if hits.iter().any(|hit| is_unsettled(hit.measured.row)) {
+    if imprecise.iter().any(|hit| is_unsettled(hit.measured.row)) {
         return format!(
             "Measure longer ({option}) until the rate has settled. A cache or burst credit may \
              have been exhausted, or other programs used the disk."

@@ -1,10 +1,11 @@
-//! Defines the flags of `compare`.
+//! Defines the flags of `compare`, and makes them of a record whose comparison is repeated, after
+//! the user agreed to its commands.
 
 use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;
 use crate::flags::{
-    DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, UndecidedMeans, one_of,
-    output_help, parse_page_name,
+    DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, TogetherFlags,
+    UndecidedMeans, one_of, output_help, parse_page_name,
 };
 use crate::saved::{HistoryFileFlag, HistoryOptions};
 use crate::stdio::ColorWhen;
@@ -159,8 +160,8 @@ impl CompareFlags {
     /// The flags that repeat the comparison of a record, whose plan has the time, size, workloads
     /// and seed. Fails for flags that a comparison cannot follow, where the record hides a password
     /// in one of its commands, and where the user does not agree to these.
-    pub(super) fn repeating(
-        live: &LivePlan,
+    pub(super) fn repeated_from(
+        recorded: &LivePlan,
         flags: &MeasuringFlags,
         agreement: Agreement,
     ) -> Result<Self, Failure> {
@@ -170,7 +171,7 @@ impl CompareFlags {
                  runs with 'diskproof compare', which has --fail-on"
             )));
         }
-        let mut repeated = LiveFlags {
+        let mut live = LiveFlags {
             destructive: flags.destructive.clone(),
             dry_run: flags.dry_run,
             no_history: flags.history.no_history,
@@ -182,15 +183,15 @@ impl CompareFlags {
             prepare,
             cleanup,
             reopen,
-        } = &live.sides
+        } = &recorded.sides
         {
             agree_to_commands(prepare, cleanup.as_deref(), flags, agreement)?;
-            repeated.prepare.clone_from(prepare);
-            repeated.cleanup.clone_from(cleanup);
-            repeated.reopen = *reopen;
+            live.prepare.clone_from(prepare);
+            live.cleanup.clone_from(cleanup);
+            live.reopen = *reopen;
         }
         Ok(Self {
-            margin: live.margin,
+            margin: recorded.margin,
             all: flags.verbose,
             json: flags.json,
             outputs: flags.outputs.clone(),
@@ -199,13 +200,13 @@ impl CompareFlags {
             history_file: HistoryFileFlag {
                 history: flags.history.history.clone(),
             },
-            live: repeated,
+            live,
             ..Self::default()
         })
     }
 
     /// The flags that `compare` shares with the verbs that measure.
-    pub(super) fn measuring(&self) -> MeasuringFlags {
+    pub(super) fn measuring_flags(&self) -> MeasuringFlags {
         let live = &self.live;
         MeasuringFlags {
             outputs: self.outputs.clone(),
@@ -225,7 +226,13 @@ impl CompareFlags {
                 no_history: live.no_history,
             },
             health: live.health.clone(),
-            ..MeasuringFlags::default()
+            // No flags of `compare`. Without `..`, so that a new flag must be judged here.
+            pieces: false,
+            verbose: false,
+            commands: false,
+            expected: Vec::new(),
+            undecided: UndecidedMeans::default(),
+            together: TogetherFlags::default(),
         }
     }
 }
@@ -304,7 +311,7 @@ impl LiveFlags {
     /// The first flag that is given and has no meaning for saved runs. `--prepare` and its
     /// companions make a live comparison. `--no-history`, the flags of health and `--quiet` only
     /// ask for less, and saved runs need no more.
-    pub(crate) fn first_given(&self) -> Option<&'static str> {
+    pub(crate) fn first_of_live_only(&self) -> Option<&'static str> {
         // Without `..`, so that a new flag must be judged here.
         let Self {
             prepare: _,
@@ -350,5 +357,121 @@ pub(crate) fn parse_margin(text: &str) -> Result<f64, String> {
             "'{text}' is not a margin; write more than 0 and less than 100 percent, such as {}%",
             MARGIN * 100.0
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Compare {
+        #[command(flatten)]
+        flags: CompareFlags,
+    }
+
+    #[derive(Parser)]
+    struct Measuring {
+        #[command(flatten)]
+        flags: MeasuringFlags,
+    }
+
+    fn recorded(sides: Sides) -> LivePlan {
+        LivePlan {
+            sides,
+            margin: 0.03,
+            cells_ns: 0,
+        }
+    }
+
+    fn repeated(recorded: &LivePlan, line: &[&str]) -> Result<CompareFlags, Failure> {
+        let argv = [&["run"], line].concat();
+        let flags = Measuring::try_parse_from(argv).unwrap().flags;
+        CompareFlags::repeated_from(recorded, &flags, Agreement::Given)
+    }
+
+    #[test]
+    fn margin_is_a_percentage_between_none_and_all() {
+        for (text, share) in [("2", 0.02), ("2%", 0.02), ("0.5 %", 0.005)] {
+            assert_eq!(parse_margin(text), Ok(share));
+        }
+        for wrong in ["0", "100", "nan", "-1", "", "%"] {
+            assert!(parse_margin(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn flags_of_a_live_comparison_are_none_of_saved_runs() {
+        for flag in [
+            "--time=4s",
+            "--quick",
+            "--read-only",
+            "--only=random-read-d1",
+            "--skip=random-read-d1",
+            "--size=16M",
+            "--engine=sync",
+            "--seed=1",
+            "--note=x",
+            "--destroy=/dev/null",
+            "--overwrite",
+            "--dry-run",
+        ] {
+            let argv = ["compare", "latest", "latest~1", flag];
+            let live = Compare::try_parse_from(argv).unwrap().flags.live;
+            assert_eq!(live.first_of_live_only(), flag.split('=').next());
+        }
+        for flag in ["--no-history", "--no-health", "--quiet", "--all"] {
+            let argv = ["compare", "latest", "latest~1", flag];
+            let live = Compare::try_parse_from(argv).unwrap().flags.live;
+            assert_eq!(live.first_of_live_only(), None);
+        }
+    }
+
+    #[test]
+    fn repeated_comparison_refuses_flags_of_single_runs() {
+        let targets = recorded(Sides::Targets { paths: Vec::new() });
+        for flag in [
+            "--pieces",
+            "--commands",
+            "--engine=sync",
+            "--size=16M",
+            "--expect=a.iops>=1",
+            "--undecided=fail",
+            "--label=x",
+            "--together",
+        ] {
+            assert!(repeated(&targets, &[flag]).is_err(), "{flag}");
+        }
+        let flags = repeated(&targets, &["--dry-run", "-q"]).unwrap();
+        assert_eq!(flags.margin, 0.03);
+        assert!(flags.live.dry_run && flags.live.quiet);
+    }
+
+    #[test]
+    fn command_with_a_hidden_password_is_not_repeated() {
+        for (prepare, cleanup, is_refused) in [
+            (["true", "echo 1"], "true", false),
+            (["true", "login --password (hidden)"], "true", true),
+            (["true", "echo 1"], "login --password (hidden)", true),
+        ] {
+            let settings = recorded(Sides::Settings {
+                prepare: prepare.map(str::to_owned).to_vec(),
+                cleanup: Some(cleanup.to_owned()),
+                reopen: true,
+            });
+            match repeated(&settings, &["-q"]) {
+                Ok(flags) => {
+                    assert!(!is_refused);
+                    assert_eq!(flags.live.prepare, prepare);
+                    assert_eq!(flags.live.cleanup.as_deref(), Some(cleanup));
+                    assert!(flags.live.reopen);
+                }
+                Err(error) => {
+                    assert!(is_refused, "{error}");
+                    assert!(matches!(error, Failure::Usage(_)));
+                }
+            }
+        }
     }
 }

@@ -46,7 +46,7 @@ pub(super) struct LiveOutcome {
 /// Measures these targets, or settings of the only one, and compares.
 pub(super) fn run(flags: &CompareFlags, targets: &[String]) -> anyhow::Result<LiveOutcome> {
     let live_flags = &flags.live;
-    let measuring = &flags.measuring();
+    let measuring = &flags.measuring_flags();
     let mut identities = Vec::new();
     for target in targets {
         identities.push(measuring.probe(Path::new(target))?);

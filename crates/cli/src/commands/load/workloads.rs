@@ -204,3 +204,78 @@ fn transactions(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure
         ..Workload::named(name)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+    use diskproof_model::op::OpKind;
+
+    #[derive(Parser)]
+    struct Load {
+        #[command(flatten)]
+        flags: LoadFlags,
+    }
+
+    fn flags(line: &[&str]) -> LoadFlags {
+        Load::try_parse_from([&["load"], line].concat())
+            .unwrap()
+            .flags
+    }
+
+    #[test]
+    fn requests_in_flight_are_never_more_than_those_of_the_promise() {
+        for (line, workers, depth) in [
+            (&[][..], 1, SESSIONS),
+            (&["--jobs", "3"], 3, 33),
+            (&["--jobs", "4", "--depth", "4"], 4, 1),
+        ] {
+            let shared = in_flight(&flags(line), SESSIONS).unwrap();
+            assert_eq!(shared, InFlight { workers, depth });
+        }
+        let refused = in_flight(&flags(&["--jobs", "5", "--depth", "4"]), SESSIONS);
+        assert!(matches!(refused, Err(Failure::Usage(_))));
+    }
+
+    #[test]
+    fn rays_go_from_writes_alone_to_reads_alone() {
+        let workloads = ray_requests(&flags(&[]), 5).unwrap();
+        let shares: Vec<u16> = workloads
+            .iter()
+            .map(|workload| workload.streams.permille(OpKind::Read))
+            .collect();
+        assert_eq!(shares, [0, 250, 500, 750, 1000]);
+        assert!(
+            workloads
+                .iter()
+                .all(|workload| workload.block_bytes == RAY_BYTES)
+        );
+    }
+
+    #[test]
+    fn sequential_workload_takes_its_time_with_a_warmup_of_whole_cells() {
+        let time_ns = 2_345_000_000;
+        for workload in sequential_requests(&flags(&[]), time_ns) {
+            assert_eq!(workload.warmup_ns, 230_000_000);
+            let measured_ns = workload.stop.time_ns.unwrap();
+            assert_eq!(measured_ns + workload.warmup_ns, time_ns);
+        }
+    }
+
+    #[test]
+    fn log_of_transactions_is_that_of_a_server_or_an_eighth_of_a_small_target() {
+        for (target_bytes, span_bytes) in [
+            (1 << 40, LOG_SPAN_BYTES),
+            (LOG_SPAN_BYTES * 8, LOG_SPAN_BYTES),
+            (64 << 20, 8 << 20),
+            (8, 0),
+        ] {
+            let offered = offered_workload(&flags(&[]), target_bytes).unwrap();
+            let transaction = offered.transaction.unwrap();
+            let log_bytes = u64::from(transaction.log_bytes);
+            // Whole records, and one more than the span holds.
+            let records = span_bytes.div_ceil(log_bytes).max(1) + 1;
+            assert_eq!(transaction.log_span_bytes, records * log_bytes);
+        }
+    }
+}

@@ -77,3 +77,41 @@ fn record_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     paths.sort();
     Ok(paths)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_gives_its_own_files_that_may_hold_records() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.log", "a.json", ".a.json", "c.png", "d.json.gz"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        std::fs::create_dir(folder.path().join("e.json")).unwrap();
+        let text = folder.path().to_str().unwrap();
+        let Ok(Some(Named::Folder(files))) = files_named(text) else {
+            panic!("{text} is a folder");
+        };
+        let expected = ["a.json", "b.log"].map(|name| folder.path().join(name));
+        assert_eq!(files, expected);
+    }
+
+    /// A mistyped file is one that is missing, not a label that the history does not have.
+    #[test]
+    fn path_that_does_not_exist_is_a_file_and_a_word_is_not() {
+        for (reference, is_file) in [
+            ("missing.json", true),
+            ("./nightly", true),
+            ("nightly", false),
+            ("3f2a90c4", false),
+        ] {
+            let named = files_named(reference).unwrap();
+            assert_eq!(
+                matches!(named, Some(Named::File(_))),
+                is_file,
+                "{reference}"
+            );
+        }
+    }
+}

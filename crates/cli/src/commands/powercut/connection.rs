@@ -32,8 +32,8 @@ impl ConnectionFlags {
         Ok(LogClient::connect(&self.server, &token)?)
     }
 
-    /// The same flags as text for a shell.
-    pub(super) fn words(&self) -> String {
+    /// The same flags as text for a shell, for a command that the user copies after the cut.
+    pub(super) fn shell_flags(&self) -> String {
         let server = quoted(&self.server);
         match &self.token_file {
             Some(file) => {
@@ -67,4 +67,40 @@ pub(super) fn read_token(file: Option<&Path>) -> Result<Token, Failure> {
 
 fn token_error(file: &Path, why: &dyn Display) -> Failure {
     Failure::Usage(format!("--token-file {}: {why}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shell_flags_lead_to_the_same_log() {
+        let mut flags = ConnectionFlags {
+            server: "10.0.0.2:5447".to_owned(),
+            token_file: None,
+        };
+        assert_eq!(flags.shell_flags(), "--server 10.0.0.2:5447");
+        flags.token_file = Some(PathBuf::from("/mnt/my token"));
+        assert_eq!(
+            flags.shell_flags(),
+            "--server 10.0.0.2:5447 --token-file '/mnt/my token'"
+        );
+    }
+
+    #[test]
+    fn token_file_is_small_and_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("token");
+        assert!(matches!(read_token(Some(&file)), Err(Failure::Usage(_))));
+        let secret = "0123456789abcdef";
+        let bytes_max = TOKEN_BYTES_MAX as usize;
+        for (bytes, is_read) in [(bytes_max, true), (bytes_max + 1, false)] {
+            std::fs::write(
+                &file,
+                format!("{secret}{}", "\n".repeat(bytes - secret.len())),
+            )
+            .unwrap();
+            assert_eq!(read_token(Some(&file)).is_ok(), is_read, "{bytes}");
+        }
+    }
 }

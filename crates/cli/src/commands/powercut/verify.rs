@@ -329,7 +329,7 @@ fn newest_runs_sentence(runs: &[RunDescription]) -> String {
 /// that it is the target of the run.
 fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
     let path = quoted(&flags.target.display().to_string());
-    let server = flags.connection.words();
+    let server = flags.connection.shell_flags();
     let run = short_id(&log.description.run);
     format!("diskproof powercut verify {path} {server} --run {run} --same-target")
 }

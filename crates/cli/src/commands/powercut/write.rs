@@ -238,7 +238,7 @@ fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
         "Then start the machine, mount the filesystem as before, and run: diskproof powercut \
          verify {} {}",
         diskproof_model::shell::quoted(&run.target.path),
-        flags.connection.words()
+        flags.connection.shell_flags()
     ));
 }
 

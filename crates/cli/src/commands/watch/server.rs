@@ -18,44 +18,45 @@ use thread::{ServerMessage, ServerThread};
 
 /// The shortest time between two readings: the server collects its counters about once a second.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
-/// Time for the thread to see that it is to end, and to end its session.
+/// Time for the thread to see that it is to end, and to end its session. It looks every 50 ms
+/// (`LOOK_EVERY` of `thread`).
 const LEAVE_WITHIN: Duration = Duration::from_millis(300);
-/// After this many periods without an answer, the last step is not shown as the present one.
+/// After this many periods without an answer, the last step is not shown as the present one. One
+/// period always lies between two readings.
 const SILENT_PERIODS: u32 = 2;
 
 /// A server that is watched.
 pub(super) struct ServerWatch {
     messages: Receiver<ServerMessage>,
     /// Sends the start of the steps to the thread; `None` once it is sent.
-    start: Option<Sender<Instant>>,
+    start_sender: Option<Sender<Instant>>,
     /// True once the thread is to end.
     stop: Arc<AtomicBool>,
     /// Time between two readings.
     period: Duration,
     /// The devices that the user named.
-    named: Vec<String>,
+    named_devices: Vec<String>,
     observer: ServerObserver,
     /// The server of the newest session.
     server: WatchedServer,
     /// Why its devices are not known; `None` where they are.
-    unknown_devices: Option<String>,
+    why_devices_unknown: Option<String>,
     view: ServerView,
     /// When the last message of the thread was taken.
     last_message: Instant,
 }
 
 impl ServerWatch {
-    /// Connects to the server that `text`, a connection string, names. `named` are the devices that
-    /// the user named.
+    /// Connects to the server of a connection string.
     pub(super) fn connect(
-        text: &str,
+        connection_string: &str,
         interval: Duration,
-        named: &[String],
+        named_devices: &[String],
         verbosity: Verbosity,
     ) -> anyhow::Result<Self> {
-        let info = ConnectInfo::parse(text, &|name| std::env::var(name).ok())
+        let info = ConnectInfo::parse(connection_string, &|name| std::env::var(name).ok())
             .map_err(|error| Failure::Usage(format!("--postgres: {error}")))?;
-        if ConnectInfo::has_password(text) {
+        if ConnectInfo::has_password(connection_string) {
             verbosity.note(
                 "every user of this machine can see the password of --postgres in the process \
                  list; use ~/.pgpass or PGPASSWORD instead",
@@ -80,17 +81,18 @@ impl ServerWatch {
             Ok(ServerMessage::Refused(error)) => {
                 anyhow::bail!("--postgres ({described}): {error}{}", remedy_text(&error))
             }
+            // The other messages follow one of these two.
             _ => anyhow::bail!("the thread of the PostgreSQL server ended unexpectedly"),
         };
         let mut watch = Self {
             messages,
-            start: Some(start_sender),
+            start_sender: Some(start_sender),
             stop,
             period,
-            named: named.to_vec(),
+            named_devices: named_devices.to_vec(),
             observer: ServerObserver::new(period.as_nanos() as u64),
             server: server.clone(),
-            unknown_devices: None,
+            why_devices_unknown: None,
             view: ServerView::Waiting,
             last_message: Instant::now(),
         };
@@ -100,7 +102,7 @@ impl ServerWatch {
 
     /// The first step begins at `started`: the thread reads the server from there on.
     pub(super) fn begin_steps(&mut self, started: Instant) {
-        if let Some(sender) = self.start.take() {
+        if let Some(sender) = self.start_sender.take() {
             // A thread that has ended reports nothing, and that is shown.
             let _ = sender.send(started);
         }
@@ -109,25 +111,10 @@ impl ServerWatch {
 
     /// Begins with a new session, whose server may have other devices.
     fn begin_session(&mut self, server: WatchedServer) {
-        let devices = match find_data_devices(server.clone()) {
-            Ok(devices) => {
-                self.unknown_devices = None;
-                devices
-            }
-            // The user chose the devices to compare with.
-            Err(why) if server.is_local && !self.named.is_empty() => {
-                let named = self.named.join(" and ");
-                self.unknown_devices = Some(format!(
-                    "{why}; it is compared with {named}, which may not be its disk"
-                ));
-                self.named.clone()
-            }
-            Err(why) => {
-                self.unknown_devices = Some(why);
-                Vec::new()
-            }
-        };
-        self.observer.begin_session(devices);
+        let found = find_data_devices(server.clone());
+        let compared = devices_to_compare(found, server.is_local, &self.named_devices);
+        self.why_devices_unknown = compared.why_unknown;
+        self.observer.begin_session(compared.devices);
         self.server = server;
         self.view = ServerView::Waiting;
     }
@@ -147,6 +134,7 @@ impl ServerWatch {
                 ServerMessage::Lost { why, is_retried } => {
                     self.view = ServerView::Lost { why, is_retried };
                 }
+                // Only the first message can be this one, and `connect` took it.
                 ServerMessage::Refused(_) => {}
             }
         }
@@ -176,7 +164,7 @@ impl ServerWatch {
     /// Sentences that say what cannot be seen of the server.
     fn hidden_facts(&self) -> Vec<String> {
         let mut hidden = Vec::new();
-        hidden.extend(self.unknown_devices.clone());
+        hidden.extend(self.why_devices_unknown.clone());
         hidden.extend(self.server.missing.clone());
         hidden
     }
@@ -194,7 +182,7 @@ impl ServerWatch {
 impl Drop for ServerWatch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.start = None;
+        self.start_sender = None;
         // The thread drops its sender when it has ended its session; without that the server logs a
         // broken connection. A name lookup may hold the thread longer, and is not waited for.
         let end = Instant::now() + LEAVE_WITHIN;
@@ -207,9 +195,49 @@ impl Drop for ServerWatch {
     }
 }
 
+/// The devices with whose counters a server is compared.
+#[derive(Debug, PartialEq)]
+struct ComparedDevices {
+    /// Their kernel names; empty where the server is compared with none.
+    devices: Vec<String>,
+    /// Why its own devices are not known; `None` where they are.
+    why_unknown: Option<String>,
+}
+
+/// The devices that were found below the data; else those that the user named, which a server of
+/// this machine may be on.
+fn devices_to_compare(
+    found: Result<Vec<String>, String>,
+    is_local: bool,
+    named_devices: &[String],
+) -> ComparedDevices {
+    match found {
+        Ok(devices) => ComparedDevices {
+            devices,
+            why_unknown: None,
+        },
+        Err(why) if is_local && !named_devices.is_empty() => {
+            let named = named_devices.join(" and ");
+            ComparedDevices {
+                devices: named_devices.to_vec(),
+                why_unknown: Some(format!(
+                    "{why}; it is compared with {named}, which may not be its disk"
+                )),
+            }
+        }
+        Err(why) => ComparedDevices {
+            devices: Vec::new(),
+            why_unknown: Some(why),
+        },
+    }
+}
+
 /// The end of a sentence: what to do about an error that the server words for its administrator.
 fn remedy_text(error: &PostgresError) -> &'static str {
-    let text = error.to_string();
+    remedy_of_refusal(&error.to_string())
+}
+
+fn remedy_of_refusal(text: &str) -> &'static str {
     if text.contains("no encryption") || text.contains("SSL off") {
         ". The server demands TLS: use sslmode=prefer or require, or its Unix socket"
     } else if text.contains("Peer authentication failed") {
@@ -217,5 +245,44 @@ fn remedy_text(error: &PostgresError) -> &'static str {
          root, or as that user"
     } else {
         ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn server_is_compared_with_its_own_devices_or_with_those_named() {
+        let named = ["sdb".to_owned()];
+        let found = devices_to_compare(Ok(vec!["sda".to_owned()]), true, &named);
+        assert_eq!(
+            (found.devices, found.why_unknown),
+            (vec!["sda".to_owned()], None)
+        );
+
+        let hidden = Err("no answer".to_owned());
+        let chosen = devices_to_compare(hidden.clone(), true, &named);
+        assert_eq!(chosen.devices, named);
+        let why = chosen.why_unknown.unwrap();
+        assert!(why.starts_with("no answer") && why.contains("sdb"), "{why}");
+
+        for (is_local, named) in [(false, &named[..]), (true, &[]), (false, &[])] {
+            let unknown = devices_to_compare(hidden.clone(), is_local, named);
+            assert_eq!(unknown.devices, Vec::<String>::new());
+            assert_eq!(unknown.why_unknown.as_deref(), Some("no answer"));
+        }
+    }
+
+    #[test]
+    fn refusal_of_the_server_has_a_remedy() {
+        let tls = "FATAL:  no pg_hba.conf entry for host \"::1\", user \"x\", no encryption";
+        assert!(remedy_of_refusal(tls).contains("sslmode=prefer"));
+        let peer = "FATAL:  Peer authentication failed for user \"x\"";
+        assert!(remedy_of_refusal(peer).contains("run as root"));
+        assert_eq!(
+            remedy_of_refusal("FATAL:  database \"x\" does not exist"),
+            ""
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Shows the steps as lines, on a whole terminal, or not at all. The screen shows the lines of the
-//! plain view in place.
+//! Shows the steps of `watch` as lines, on a whole terminal, or not at all. The screen shows the
+//! lines of the plain view in place.
 
 use crate::full_screen::{FullScreen, ScreenStream};
 use crate::interrupt;
@@ -14,11 +14,11 @@ use diskproof_report::terminal::{
 use std::time::{Duration, Instant};
 
 /// Time between two looks for a signal or a key: shorter than a delay that a user notices.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const SIGNAL_LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Steps between two headings, so that one of them is on every screen.
 const HEADING_EVERY: u64 = 20;
 
-/// The last line of the screen.
+/// Says on the screen how to leave it.
 const LAST_LINE: &str = "q ends the view";
 
 /// The view that the user asks for.
@@ -51,37 +51,37 @@ pub(super) enum ViewReader {
 }
 
 /// The view of the steps, which lasts as long as this value: a screen is given back when dropped.
-pub(super) struct LiveView {
+pub(super) struct StepView {
     style: Style,
     steps_shown: u64,
-    kind: ViewKind,
+    output: ViewOutput,
 }
 
 /// The way in which the steps are shown, once it is known whether stdout is a terminal.
-enum ViewKind {
+enum ViewOutput {
     Lines,
     Screen(FullScreen),
     Silent,
 }
 
-impl LiveView {
+impl StepView {
     /// Begins the view, and takes the terminal for a screen.
     pub(super) fn start(requested: RequestedView, color: ColorWhen) -> anyhow::Result<Self> {
-        let kind = match requested {
-            RequestedView::Silent => ViewKind::Silent,
+        let output = match requested {
+            RequestedView::Silent => ViewOutput::Silent,
             RequestedView::Screen if FullScreen::is_possible(ScreenStream::Stdout) => {
-                ViewKind::Screen(FullScreen::start(ScreenStream::Stdout)?)
+                ViewOutput::Screen(FullScreen::start(ScreenStream::Stdout)?)
             }
-            RequestedView::Screen | RequestedView::Lines => ViewKind::Lines,
+            RequestedView::Screen | RequestedView::Lines => ViewOutput::Lines,
         };
         Ok(Self {
             style: style(color),
             steps_shown: 0,
-            kind,
+            output,
         })
     }
 
-    /// Waits for the instant, and calls `meanwhile` again and again, every [`LOOK_EVERY`].
+    /// Waits for the instant, and calls `meanwhile` again and again, every [`SIGNAL_LOOK_EVERY`].
     pub(super) fn wait_until(&mut self, due: Instant, mut meanwhile: impl FnMut()) -> ViewWait {
         while interrupt::signal().is_none() {
             meanwhile();
@@ -89,8 +89,8 @@ impl LiveView {
             if time_left.is_zero() {
                 return ViewWait::Due;
             }
-            std::thread::sleep(time_left.min(LOOK_EVERY));
-            if let ViewKind::Screen(screen) = &self.kind
+            std::thread::sleep(time_left.min(SIGNAL_LOOK_EVERY));
+            if let ViewOutput::Screen(screen) = &self.output
                 && screen.has_quit()
             {
                 return ViewWait::EndedByUser;
@@ -107,23 +107,23 @@ impl LiveView {
         named: &[String],
     ) -> anyhow::Result<ViewReader> {
         let style = self.style;
-        let steps_before = self.steps_shown;
-        self.steps_shown += 1;
-        let written = match &mut self.kind {
-            ViewKind::Silent => Ok(()),
-            ViewKind::Screen(screen) => draw_step(screen, step, facts, named, style),
-            ViewKind::Lines => to_stdout(|out| {
+        let steps_shown = self.steps_shown;
+        let written = match &mut self.output {
+            ViewOutput::Silent => Ok(()),
+            ViewOutput::Screen(screen) => draw_step(screen, step, facts, named, style),
+            ViewOutput::Lines => to_stdout(|out| {
                 write_in_locale(out, |page| {
-                    if steps_before == 0 {
+                    if steps_shown == 0 {
                         write_watch_facts(facts, &style, page)?;
                     }
-                    if steps_before.is_multiple_of(HEADING_EVERY) {
+                    if steps_shown.is_multiple_of(HEADING_EVERY) {
                         write_watch_heading(&style, page)?;
                     }
                     write_watch_step(step, named, &style, page)
                 })
             }),
         };
+        self.steps_shown += 1;
         match written {
             Ok(()) => Ok(ViewReader::There),
             Err(error) if is_closed_stdout(&error) => Ok(ViewReader::Gone),

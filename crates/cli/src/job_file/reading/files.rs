@@ -3,9 +3,9 @@
 
 use super::reader::JobReader;
 use crate::job_file::environment::PathKind;
+use crate::job_file::file_names::first_paths;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob, GivenNames};
 use crate::job_file::sections::{Scope, Setting};
-use crate::job_file::spread::paths_of;
 use crate::job_file::translation::{IN_ORDER, JobFileError, Translated};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::FileService;
@@ -140,7 +140,7 @@ pub(super) fn check_own_names(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
             "the files of a copy have one name, so each is the first of them; add $filenum",
         ));
     }
-    let paths = paths_of(job, reader.translation);
+    let paths = first_paths(job, reader.translation);
     let is_device = matches!(reader.translation.path_kind(&paths[0]), PathKind::Device(_));
     let names: BTreeSet<&PathBuf> = paths.iter().collect();
     if names.len() < paths.len() && !is_device {

@@ -1,6 +1,10 @@
 //! Reads the order of a job's requests as fio makes them: for `as fio`, and only where the plain
-//! patterns of a plan would move other bytes. What the order says is left out of the other keys, so
-//! the setters of those ask [`JobReader::has_fio_order`] first.
+//! patterns of a plan would move other bytes.
+//!
+//! What the order says is left out of the other keys. A setter of an option in [`OPTIONS_OF_ORDER`]
+//! therefore asks [`JobReader::has_fio_order`] first, and sets nothing where it is true.
+//! [`set_order`] is the last setter. It clears what the setters before it have set of syncs
+//! (`fsync`, `fdatasync`) and of patterns (`random_run`, `in_order`, `zone_stride`).
 
 use super::files::service_named;
 use super::operations::{number_part, numbers_of_list};
@@ -26,7 +30,7 @@ const ZIPF_DEFAULT: f64 = 1.1;
 const PARETO_DEFAULT: f64 = 0.2;
 const NORMAL_DEFAULT: f64 = 0.0;
 /// Options with which the plain patterns move other bytes than fio, unless they have this value.
-const ORDERING: [(&str, &str); 9] = [
+const OPTIONS_OF_ORDER: [(&str, &str); 9] = [
     ("bssplit", ""),
     ("bsrange", ""),
     ("bs_unaligned", "0"),
@@ -100,7 +104,7 @@ impl JobReader<'_> {
     fn place_law(&self) -> Translated<Option<FioLaw>> {
         match self.value("random_distribution")? {
             Some(given) if !self.has_uniform_places() && !given.text.starts_with("zoned") => {
-                Ok(file_service(given)?.law())
+                Ok(parsed_service(given)?.law())
             }
             _ => Ok(None),
         }
@@ -132,7 +136,7 @@ impl JobReader<'_> {
             || (setting.rw.makes(OpKind::Write) && self.range_sync()?.is_some())
             || is_overwritten
             || has_law
-            || ORDERING
+            || OPTIONS_OF_ORDER
                 .iter()
                 .any(|(name, plain)| self.is_set(name) && self.text(name) != Some(plain)))
     }
@@ -220,17 +224,17 @@ impl JobReader<'_> {
         let setting = self.written_rw()?;
         let rw = setting.rw;
         let is_random = rw.order == Order::Random;
-        let mut all = Vec::new();
+        let mut all_kinds = Vec::new();
         for kind in FIO_DIRECTIONS {
-            all.push(self.fio_kind(kind, is_random)?);
+            all_kinds.push(self.fio_kind(kind, is_random)?);
         }
-        let unit_bytes = all.iter().map(|kind| kind.sizes.least_bytes).min();
-        let is_aligned = all
+        let unit_bytes = all_kinds.iter().map(|kind| kind.sizes.least_bytes).min();
+        let is_aligned = all_kinds
             .iter()
             .all(|kind| kind.align_bytes == u64::from(kind.sizes.least_bytes));
         let law = if is_random { self.place_law()? } else { None };
         let is_mapped = is_random && is_aligned && law.is_none() && !self.flag("norandommap")?;
-        let mut kinds = made_kinds(all, rw, job.rw());
+        let mut kinds = made_kinds(all_kinds, rw, job.rw());
         if let [kind] = &mut kinds[..] {
             // Nothing else may be due before it.
             kind.bytes_per_second = 0;
@@ -372,7 +376,7 @@ impl JobReader<'_> {
         let mut service = FileService::RoundRobin;
         let mut turn_ops = 1;
         if let Some(given) = self.value("file_service_type")? {
-            service = file_service(given)?;
+            service = parsed_service(given)?;
             if let Some((_, number)) = given.text.split_once(':')
                 && !service.is_weighted()
             {
@@ -442,8 +446,10 @@ pub(super) fn has_queue(engine: &str) -> bool {
     QUEUES.contains(&engine)
 }
 
-/// The choice of files: a word, and for laws a number and a centre behind it.
-fn file_service(given: GivenValue<'_>) -> Translated<FileService> {
+/// The choice of files, or of places, which are drawn by the same laws: a word, and for laws a
+/// number and a centre behind it. The setter of `random_distribution` has refused unknown words
+/// before.
+fn parsed_service(given: GivenValue<'_>) -> Translated<FileService> {
     let mut parts = given.text.split(':');
     let word = parts.next().unwrap_or_default();
     let mut numbers = Vec::new();
@@ -523,10 +529,10 @@ pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     });
     job.flags.fsync = None;
     job.flags.fdatasync = None;
-    let own = &mut job.flags.shape.order;
-    own.random_run = None;
-    own.in_order.clear();
-    own.zone_stride = None;
-    own.fio = Some(Box::new(order));
+    let pattern_order = &mut job.flags.shape.order;
+    pattern_order.random_run = None;
+    pattern_order.in_order.clear();
+    pattern_order.zone_stride = None;
+    pattern_order.fio = Some(Box::new(order));
     Ok(())
 }

@@ -41,10 +41,16 @@ fn several_disks_share_the_depth_of_a_job_or_its_copies() {
     let sized = "iodepth=4\nsize=1g\nnumber_ios=101\nrate_iops=100\n";
     let read = as_fio(&format!("{DISKS}{sized}filename=/dev/sda:/dev/big\n")).unwrap();
     let flags = &read.plan.workloads[0].flags;
-    let limits = (flags.ops.unwrap().0, flags.rate.unwrap().0);
-    assert_eq!(limits, (51, 50.0));
+    assert_eq!(flags.rate.unwrap().0, 50.0);
     let span = flags.span.as_ref().unwrap();
     assert_eq!(span.end, Position::Bytes(GIB / 2));
+    let ops: Vec<u64> = read
+        .plan
+        .workloads
+        .iter()
+        .map(|one| one.flags.ops.unwrap().0)
+        .collect();
+    assert_eq!(ops, [51, 50], "as many as the job names");
 }
 
 #[test]

@@ -679,3 +679,31 @@ fn rays_without_their_last_trials_are_undecided() {
     assert_eq!(outcomes, expected);
     assert_eq!(figures.boundary, None);
 }
+
+#[test]
+fn health_is_read_of_the_disks_that_a_command_brings() {
+    let start = diskproof_analysis::fixture::record().targets[0].clone();
+    let disk = start.disks().next().unwrap().clone();
+    assert_eq!(brought_disks(&start, &start), Vec::<String>::new());
+
+    let mut cached = start.clone();
+    let cache = diskproof_model::target::Layer {
+        name: "cache0".to_owned(),
+        serial: Some("CACHE".to_owned()),
+        ..disk.clone()
+    };
+    cached.layers.push(cache);
+    assert!(start.lies_on_same_storage(&cached));
+    assert_eq!(brought_disks(&start, &cached), ["cache0"]);
+
+    // The kernel may give the name of a disk that is gone to another one.
+    let mut other = start.clone();
+    for layer in &mut other.layers {
+        if layer.name == disk.name {
+            layer.serial = Some("OTHER".to_owned());
+        }
+    }
+    assert!(!start.lies_on_same_storage(&other));
+    let brought = brought_disks(&start, &other);
+    assert!(brought.contains(&disk.name), "{brought:?}");
+}
