@@ -7,6 +7,7 @@ mod cost_model;
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{smallest_by, sum_of};
+use crate::rules::has_many_failures;
 use cost_model::{CellLatency, fitted_model};
 use diskproof_model::knee::{KNEE_POINTS_MIN, KneePoint, find_knee};
 use diskproof_model::measurement::OpKind;
@@ -130,23 +131,27 @@ impl<'a> CellOps<'a> {
     }
 }
 
-/// Fills a cell with the figures of its row, or with the reason why it has none.
+/// Fills a cell with the figures of its row, or with the reason why it has none. The rate of a cell
+/// in which the disk stopped answering, or in which many requests failed, shows the failures: it is
+/// no figure of the disk, and neither knee nor cost model rests on it.
 fn fill_cell(cell: &mut SweepCell, row: &Row) {
     let ops = CellOps::from_row(row);
+    if let Some(hang) = row.data.hang {
+        cell.state = CellState::Failed;
+        cell.why = Some(hang.clause().to_owned());
+        return;
+    }
+    let errors = row.errors_total();
+    if errors > 0 && (ops.count == 0 || has_many_failures(row)) {
+        cell.state = CellState::Failed;
+        cell.why = Some(match ops.count {
+            0 => format!("{errors} requests failed and none completed"),
+            count => format!("{errors} requests failed and {count} completed"),
+        });
+        return;
+    }
     if ops.count == 0 {
-        match (row.data.hang, row.errors_total()) {
-            (Some(hang), _) => {
-                cell.state = CellState::Failed;
-                cell.why = Some(hang.clause().to_owned());
-            }
-            (None, 0) => {
-                cell.why = Some("no request completed in the time of this cell".to_owned());
-            }
-            (None, errors) => {
-                cell.state = CellState::Failed;
-                cell.why = Some(format!("{errors} requests failed and none completed"));
-            }
-        }
+        cell.why = Some("no request completed in the time of this cell".to_owned());
         return;
     }
     if row.data.limited_depth().is_some() {
@@ -561,6 +566,35 @@ mod tests {
         assert_eq!(state(10, false), (CellState::Failed, false));
         assert_eq!(state(0, true), (CellState::Failed, false));
         assert_eq!(state(0, false), (CellState::Predicted, true));
+    }
+
+    /// Above some requests in flight every second request fails after a long wait: those depths show
+    /// no knee. One failure in a thousand changes no rate.
+    #[test]
+    fn cell_in_which_many_requests_failed_is_no_point_of_the_knee() {
+        let cell = |errors: u64, hangs: bool| {
+            let mut record = fixture::record();
+            let mut row = fixture::measured(&mut record, "random-read-d32").clone();
+            let count: u64 = row.data.ops.values().map(|op| op.count).sum();
+            assert!(count > 10_000);
+            for op in row.data.ops.values_mut() {
+                op.errors.insert("EIO".to_owned(), errors);
+            }
+            if hangs {
+                row.data.hang = Some(Hang {
+                    since_ns: 0,
+                    lasted_ns: 1,
+                    requests: 32,
+                    late: true,
+                });
+            }
+            let mut cell = empty_cell(PAGE_BYTES, 32);
+            fill_cell(&mut cell, &row);
+            (cell.state, cell.iops.is_some())
+        };
+        assert_eq!(cell(10, false), (CellState::Measured, true));
+        assert_eq!(cell(10_000, false), (CellState::Failed, false));
+        assert_eq!(cell(0, true), (CellState::Failed, false));
     }
 
     /// 20,000/s or 256 MiB/s, whichever is less: 8 KiB still reach 20,000/s.

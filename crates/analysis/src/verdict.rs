@@ -5,6 +5,7 @@ use crate::accept::words;
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{fitness_headline, graded_headline, plain_headline};
+use crate::rules::ended_units;
 use crate::untested::untested;
 use crate::verification::verification_headline;
 use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
@@ -288,7 +289,7 @@ fn grades_of_use(record: &Record, usage: &DatabaseUse) -> Vec<UseGrade> {
         return grades;
     }
     for (index, row) in record.measurements.iter().enumerate() {
-        if name_in_check(row) == Some(usage.workload)
+        if name_in_check(record, row) == Some(usage.workload)
             && let Some(op) = row.op(usage.operation)
         {
             grades.push(grade(record, usage, index, op));
@@ -308,6 +309,7 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
     };
     let not_graded = match record.objection(FigureSource::Measurement(index)) {
         Some(objection) if op.data.count > 0 => Some(objection.cause.words().to_owned()),
+        _ if may_be_burst(record, index) => Some("perhaps a burst".to_owned()),
         _ => not_graded(op, &figure),
     };
     let (grade, or) = match not_graded {
@@ -337,6 +339,17 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
         },
         doubts,
     }
+}
+
+/// Returns `true` if the rate of a row may be that of a burst on a volume that has burst credits: one
+/// in another unit ended during the run.
+fn may_be_burst(record: &Record, index: usize) -> bool {
+    let target = record.measurements[index].data.target;
+    let is_untested = record
+        .findings
+        .iter()
+        .any(|finding| finding.code == "burst-untested" && finding.concerns(index));
+    is_untested && !ended_units(record, target).is_empty()
 }
 
 impl DatabaseUse {

@@ -70,12 +70,21 @@ discard erase fstrim trim wipe: diskproof run DEVICE --rw trim --destroy NAME, \
  which discards every block
 version: diskproof --version
 latency lat: diskproof ping TARGET
-diff vs: diskproof compare A B";
+diff vs: diskproof compare A B
+advise advice optimise optimize settings tune tuning: diskproof check TARGET, which advises on \
+ settings
+purge remove uninstall: the package manager that installed it; 'diskproof history' names the \
+ file of saved runs";
 
 /// Rows of words that people type for a flag; the flag that the verb must have, or nothing; and
 /// what leads on. `EXTENSIONS` stands for the formats of `-o`.
 const FLAG_WORDS: &str = "\
 duration length period runtime run-time seconds timeout: --time: --time 30s
+days hours minutes: --time: --time 2h
+lat latency max-latency p95 p99 p999 percentile target-latency: --slo: --slo 'p99<=5ms'
+lat latency max-latency p95 p99 p999 target-latency: --latency-target: --latency-target 5ms \
+ --depth 64
+outfile out-file outputfile: -o: -o FILE, whose ending selects the format: EXTENSIONS
 csv format junit markdown md output-format pdf prom prometheus report save svg xml yaml: -o: \
  -o FILE, whose ending selects the format: EXTENSIONS
 format output-format report: --json: --json
@@ -377,6 +386,24 @@ mod tests {
         assert_eq!(hint_for_flag_word("--nonsense", "check"), None);
         // The verb has no time.
         assert_eq!(hint_for_flag_word("--duration", "info"), None);
+    }
+
+    /// The words of the trials from outside that had no tip, or that of a flag which only looks alike.
+    #[test]
+    fn synonyms_of_a_latency_a_time_and_a_file_have_a_hint() {
+        for (flag, verb, expected) in [
+            ("--p99", "load", "--slo"),
+            ("--target-latency", "load", "--slo"),
+            ("--latency", "run", "--latency-target"),
+            ("--hours", "sustain", "--time"),
+            ("--outfile", "check", "-o"),
+        ] {
+            let hint = hint_for_flag_word(flag, verb).unwrap_or_default();
+            assert!(hint.contains(expected), "{flag} of {verb}: {hint}");
+        }
+        for word in ["tune", "uninstall"] {
+            assert!(hint_for_word(word).is_some(), "{word}");
+        }
     }
 
     #[test]

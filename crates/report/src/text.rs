@@ -104,9 +104,9 @@ pub(crate) fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec
 }
 
 /// Units that follow a number after a space.
-const UNITS: [&str; 19] = [
-    "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "PiB", "MB/s", "ns", "µs", "ms", "s",
-    "min", "h", "%", "times",
+const UNITS: [&str; 21] = [
+    "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "PiB", "kB/s", "MB/s", "GB/s", "ns",
+    "µs", "ms", "s", "min", "h", "%", "times",
 ];
 
 /// Running text in which no line breaks between a number and its unit.

@@ -49,7 +49,7 @@ fn find_index(record: &Record, workload: &str) -> Option<usize> {
     record
         .measurements
         .iter()
-        .position(|row| name_in_check(row) == Some(workload))
+        .position(|row| name_in_check(record, row) == Some(workload))
 }
 
 /// The operations of one kind of such a workload.

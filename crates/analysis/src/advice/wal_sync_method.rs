@@ -2,7 +2,7 @@
 //! is faster by a margin that decides.
 
 use super::fitness::{half_width_or_max, leave_alone, reason_against_row};
-use crate::checked::PAGE_BYTES;
+use crate::checked::{PAGE_BYTES, has_usual_write_cache};
 use crate::estimate::largest_by;
 use diskproof_model::advice::Advice;
 use diskproof_model::digits::rounded;
@@ -215,21 +215,6 @@ fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
         _ => return None,
     };
     Some((method, workload.block_bytes / PAGE_BYTES))
-}
-
-/// Returns `true` if the write cache of the row's disks was in the state that the run found. In
-/// another state, the figure says nothing about the disk as it is used.
-fn has_usual_write_cache(record: &Record, row: &Row) -> bool {
-    let Some(state) = row.data.workload.write_cache else {
-        return true;
-    };
-    let Some(target) = record.targets.get(row.data.target) else {
-        return true;
-    };
-    target
-        .disks()
-        .flat_map(|disk| disk.reported_write_cache)
-        .all(|found| found == state)
 }
 
 #[cfg(test)]

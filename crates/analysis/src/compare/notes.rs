@@ -17,8 +17,10 @@ const NAMED_MAX: usize = 3;
 /// disks: a cache that was still filling, credits that were not yet spent. Chosen, not measured.
 const WALL_RATIO_MAX: f64 = 4.0;
 
-/// The notes of one candidate, in the order of the page. `letter` names it in sentences; `sides`
-/// are those of the two groups.
+/// The notes of one candidate, the weightiest first: a short page has only the first ones. What
+/// changes the promise of a figure comes before what was unequal about the runs, and this before
+/// what the intervals include. `letter` names the candidate in sentences; `sides` are those of the
+/// two groups.
 pub(super) fn notes(
     baseline: &RunGroup<'_>,
     group: &RunGroup<'_>,
@@ -27,18 +29,14 @@ pub(super) fn notes(
     metrics: &[MetricComparison],
 ) -> Vec<String> {
     let mut notes = Vec::new();
+    notes.extend(burst_note(sides));
     notes.extend(named_twice_note("A", baseline.runs.len() - sides.a.len()));
     notes.extend(named_twice_note(letter, group.runs.len() - sides.b.len()));
     notes.extend(same_run_note(sides, letter));
     notes.extend(partial_note(sides));
-    notes.extend(busy_note(sides));
     notes.extend(unsettled_note(sides));
     notes.extend(lengths_note(sides));
-    for side in [&sides.a, &sides.b] {
-        if let Some(first) = side.first() {
-            notes.extend(burst_notes(first));
-        }
-    }
+    notes.extend(busy_note(sides));
     notes.extend(variation_note(sides, metrics));
     notes
 }
@@ -85,32 +83,57 @@ fn run_ids<'a>(side: &[NamedRun<'a>]) -> BTreeSet<&'a str> {
         .collect()
 }
 
-/// The burst credits that a side showed, or the time for which it was tested.
-fn burst_notes(named: &NamedRun<'_>) -> Vec<String> {
+/// The note on what the disks of both sides allow for longer than they were measured: the credits
+/// that ended, and the rates that no run kept for long enough to exclude one. It is one note, so
+/// that no short page has it for one side only.
+fn burst_note(sides: &Sides<'_>) -> Option<String> {
+    let mut sentences = Vec::new();
+    let mut kept = Vec::new();
+    let mut tests = Vec::new();
+    for side in [&sides.a, &sides.b] {
+        let Some(first) = side.first() else {
+            continue;
+        };
+        sentences.extend(credit_sentences(first));
+        if first.run.record.plan.layers().is_some() {
+            continue;
+        }
+        for untested in untested(first.run.record) {
+            kept.push(format!("{} kept {}", first.name, untested.kept));
+            tests.push(untested.tests);
+        }
+    }
+    if !kept.is_empty() {
+        sentences.push(format!(
+            "Without a pause {}; a burst that lasts longer would not have shown.",
+            kept.join(", and ")
+        ));
+        sentences.extend(tests);
+    }
+    if sentences.is_empty() {
+        None
+    } else {
+        Some(sentences.join(" "))
+    }
+}
+
+/// A sentence on each burst credit of a side that ended.
+fn credit_sentences(named: &NamedRun<'_>) -> Vec<String> {
     let (name, record) = (&named.name, named.run.record);
-    let mut notes = Vec::new();
+    let mut sentences = Vec::new();
     for credit in &record.burst_credits {
         if !is_credit_of_disk(record, credit) {
             continue;
         }
-        let text = credit_text(credit);
-        notes.push(match record.targets.get(credit.target) {
+        let text = credit_text(record, credit);
+        sentences.push(match record.targets.get(credit.target) {
             Some(target) if record.targets.len() > 1 => {
                 format!("The disk of {} in {name} allows {text}.", target.path)
             }
             Some(_) | None => format!("The disk of {name} allows {text}."),
         });
     }
-    if record.plan.layers().is_some() {
-        return notes;
-    }
-    for untested in untested(record) {
-        notes.push(format!(
-            "Without a pause {name} kept {}; a burst that lasts longer would not have shown. {}",
-            untested.kept, untested.tests
-        ));
-    }
-    notes
+    sentences
 }
 
 /// The note on the source of the variation from run to run, or that it is unknown; `None` where the
@@ -306,6 +329,20 @@ mod tests {
         assert_note(&twice, "A run that is named twice in A counts once");
         let same = notes_of(&[&a], &[&a]);
         assert_note(&same, "A and B contain the same run");
+    }
+
+    /// A promise is changed by what was not tested: no other note is before it, and both sides have
+    /// it in one.
+    #[test]
+    fn note_on_bursts_of_both_sides_is_the_first() {
+        let (mut a, b) = (fixture_as("a"), fixture_as("b"));
+        a.partial = true;
+        a.host.load_average = Some("90.0 1.0 1.0".to_owned());
+        let notes = notes_of(&[&a], &[&b]);
+        assert!(notes.len() >= 3, "{notes:#?}");
+        let mentions = |note: &str| note.matches(" kept 10,000/s").count();
+        assert_eq!(mentions(&notes[0]), 2, "{notes:#?}");
+        assert!(notes[1..].iter().all(|note| mentions(note) == 0));
     }
 
     /// The load average is above the number of processors on one side.

@@ -138,6 +138,9 @@ fn rows_clause(fleet: &FleetRecord, alike: usize) -> String {
         return format!("no {noun} was measured");
     }
     let rows = counted(total as u64, noun);
+    if alike == 0 && total == 1 {
+        return format!("the only {noun} could not be judged alike");
+    }
     if alike == 0 {
         return format!("none of {rows} could be judged alike");
     }

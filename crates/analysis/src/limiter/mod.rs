@@ -30,7 +30,7 @@ pub(crate) use stretch::{Role, Stretch, Unit, evenness_counts_in, rate_of, slice
 
 use crate::estimate;
 use crate::moved::filled_from_ns;
-use diskproof_model::campaign::MovedBeside;
+use diskproof_model::campaign::{DroppedSlice, MovedBeside};
 use diskproof_model::data::RunData;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -57,6 +57,13 @@ impl FoundCredit {
         sustained_from_ns(&self.stretches, row, &self.bucket).map(|ns| ns as u64)
     }
 
+    /// The rows of the record that ran at the base rate, of so many in all, ascending. The dropped
+    /// slices of other workloads have no row there.
+    fn rows_at_base(&self, row_count: usize) -> Vec<usize> {
+        let rows = self.bucket.rows.iter().copied();
+        rows.filter(|row| *row < row_count).collect()
+    }
+
     /// The credit as records store it. `rows` are all rows of the run: those above the base rate
     /// are listed as `in_burst`.
     pub(crate) fn record(&self, rows: &[Row]) -> BurstCredit {
@@ -79,7 +86,7 @@ impl FoundCredit {
             credit_is_lower_bound: !bucket.is_whole,
             burst_ns: bucket.burst_ns() as u64,
             refill_ns: bucket.refill_ns() as u64,
-            at_base: bucket.rows.clone(),
+            at_base: self.rows_at_base(rows.len()),
             in_burst,
             has_reads: bucket.has_reads,
             has_refilled: bucket.has_refilled,
@@ -98,11 +105,15 @@ pub(crate) fn found_credits(
     for target in measured {
         let stretches = stretches_of(data, plan, &TargetsOfDisk::new(target, targets));
         for bucket in find_buckets(&stretches) {
-            credits.push(FoundCredit {
+            let found = FoundCredit {
                 target,
                 bucket,
                 stretches: stretches.clone(),
-            });
+            };
+            // No figure of the record has the base rate of the others.
+            if !found.rows_at_base(data.measurements.len()).is_empty() {
+                credits.push(found);
+            }
         }
     }
     credits
@@ -166,16 +177,69 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
             let from_ns = filled_from_ns(data.measurements.iter(), row.start_ns);
             stretches.extend(kind.filling(filled, from_ns, &times));
         }
-        for slice in &data.dropped {
-            if slice.target == row.target && slice.workload == row.workload.name {
-                stretches.extend(kind.dropped(slice));
-            }
+    }
+    for slice in &data.dropped {
+        if disk.is_on_disk(slice.target)
+            && let Some(kind) = kind_of_dropped(slice, data, plan, disk)
+        {
+            stretches.extend(kind.dropped(slice));
         }
     }
     for moved in &data.beside {
         stretches.push(stretch_beside(moved));
     }
     in_order(stretches)
+}
+
+/// The properties of a dropped slice: those of its row, or of the planned workload that has no row
+/// any more, as a search drops the depths that were measured in a burst. `None` where its requests
+/// may not have reached the disk, or where no row of its kind tells.
+fn kind_of_dropped(
+    slice: &DroppedSlice,
+    data: &RunData,
+    plan: &Plan,
+    disk: &TargetsOfDisk<'_>,
+) -> Option<RowKind> {
+    let own = data
+        .measurements
+        .iter()
+        .position(|row| row.target == slice.target && row.workload.name == slice.workload);
+    let (index, workload, sibling) = match own {
+        Some(index) => {
+            let row = &data.measurements[index];
+            (index, &row.workload, row)
+        }
+        None => {
+            let place = plan
+                .workloads()
+                .iter()
+                .position(|workload| workload.name == slice.workload)?;
+            let workload = &plan.workloads()[place];
+            let sibling = data
+                .measurements
+                .iter()
+                .find(|row| row.target == slice.target && runs_alike(&row.workload, workload))?;
+            (data.measurements.len() + place, workload, sibling)
+        }
+    };
+    if !uses_credit(sibling) {
+        return None;
+    }
+    let role = if slice.target == disk.target && waits_for_disk(sibling) {
+        role_of(workload, plan)
+    } else {
+        Role::Shared
+    };
+    Some(RowKind::new(index, workload, role))
+}
+
+/// Returns `true` if the requests of one workload reach the disk in the same way as those of the
+/// other, so that the row of the one tells how the other was measured.
+fn runs_alike(one: &Workload, other: &Workload) -> bool {
+    one.cache == other.cache
+        && one.engine == other.engine
+        && one.sync == other.sync
+        && one.streams.is_only(OpKind::Read) == other.streams.is_only(OpKind::Read)
 }
 
 /// The slices of another side of a comparison as one cell: nothing finer is recorded.

@@ -173,6 +173,100 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
     );
 }
 
+/// A search of a depth ran on the credit first, dropped the depths of the burst, and has rows of
+/// others. What it dropped is of workloads without a row.
+#[test]
+fn dropped_workloads_without_a_row_show_the_burst_of_a_search() {
+    let searched = |cached_burst: bool| {
+        let mut run = fixture::run();
+        on_volume(&mut run);
+        let mut run = fixture::filled(run);
+        let mut row = run.measurements.remove(3);
+        let moved = requests_of(&row);
+        let start_ns = row.start_ns;
+        let mut burst = row.workload.clone();
+        burst.name = "depth-8".to_owned();
+        burst.depth = 8;
+        if cached_burst {
+            burst.cache = CachePolicy::Cached;
+        }
+        let list = &mut run.facts.plan.workload_task_mut().unwrap().list;
+        *list = vec![row.workload.clone(), burst.clone()];
+        set_pace(&mut row, |_| 15);
+        row.start_ns += 6 * SECOND;
+        let mut other = row.clone();
+        other.workload.name = "depth-16".to_owned();
+        other.workload.depth = 16;
+        other.start_ns += 6 * SECOND;
+        let dropped = DroppedSlice {
+            target: 0,
+            workload: burst.name.clone(),
+            start_ns,
+            warmup_ns: 0,
+            moved,
+            pause: None,
+        };
+        let data = RunData {
+            dropped: vec![dropped],
+            ..RunData::from_measurements(vec![row, other])
+        };
+        crate::judge::judge(run.facts, &data, &[])
+    };
+    let record = searched(false);
+    let [credit] = &record.burst_credits[..] else {
+        panic!("{:?}", record.burst_credits)
+    };
+    assert_eq!(
+        (&credit.at_base[..], credit.in_burst.len()),
+        (&[0, 1][..], 0)
+    );
+    assert!((credit.burst / 3000.0 - 1.0).abs() < 0.01, "{credit:?}");
+    assert!(finding(&record, "burst-exhausted").is_some());
+    assert_eq!(finding(&record, "burst-untested"), None);
+    assert_eq!(
+        searched(true).burst_credits,
+        [],
+        "nobody knows what answered"
+    );
+}
+
+/// Bulk writes at an even rate on a volume whose credit in requests ends may run on one in bytes:
+/// nobody grades them. Those that vary as a medium does are the disk's, and those that the limiter of
+/// requests holds are known.
+#[test]
+fn even_rate_in_the_unit_without_an_end_is_not_graded() {
+    // In turns of a quarter of a second.
+    const UNEVEN: fn(u64) -> u64 = |cell| 4 + cell / 25 % 2;
+    let with_writes = |per_cell: fn(u64) -> u64| {
+        fixture::changed(|run| {
+            on_volume(run);
+            for m in &mut run.measurements {
+                match m.workload.name.as_str() {
+                    "sequential-write" => set_pace(m, per_cell),
+                    "sequential-read" | "mixed-sequential" => set_pace(m, UNEVEN),
+                    _ => {}
+                }
+            }
+        })
+    };
+    let bulk_load = |record: &Record| {
+        let verdict = record.verdict.as_ref().unwrap();
+        let grade = verdict.grades.iter().find(|one| one.measurement == 0);
+        grade.unwrap().not_graded.clone()
+    };
+    let even = with_writes(|_| 2);
+    assert_eq!(even.burst_credits.len(), 1);
+    let untested = finding(&even, "burst-untested").unwrap();
+    assert!(untested.concerns(0) && !untested.concerns(3));
+    assert!(bulk_load(&even).is_some());
+    let uneven = with_writes(UNEVEN);
+    assert_eq!(uneven.burst_credits.len(), 1);
+    assert!(finding(&uneven, "burst-untested").is_none_or(|one| !one.concerns(0)));
+    assert_eq!(bulk_load(&uneven), None);
+    let limited = with_writes(|_| 15);
+    assert!(finding(&limited, "burst-untested").is_none_or(|one| !one.concerns(0)));
+}
+
 /// A filling in the middle of the run uses the credit that was refilled by then, and none of that
 /// before it.
 #[test]

@@ -55,11 +55,12 @@ pub(crate) fn base_text(record: &Record, credit: &BurstCredit) -> String {
     }
 }
 
-/// `1500/s for ever; 3000/s for 13 s after a pause of 13 s`
-pub(crate) fn credit_text(credit: &BurstCredit) -> String {
+/// `1500/s for ever; 3000/s for 13 s after a pause of 13 s`, with the base in both units where the
+/// run cannot tell which one the limiter counts.
+pub(crate) fn credit_text(record: &Record, credit: &BurstCredit) -> String {
     format!(
         "{} for ever; {} for {} after a pause of {}",
-        limit_text(credit.base, &credit.unit),
+        base_text(record, credit),
         limit_text(credit.burst, &credit.unit),
         format_duration(credit.burst_ns),
         format_duration(credit.refill_ns)
@@ -75,16 +76,23 @@ pub(crate) fn allowed_text(record: &Record, credits: &[&BurstCredit]) -> String 
             Some(target) if record.targets.len() > 1 => format!("The disk of {}", target.path),
             Some(_) | None => "The disk".to_owned(),
         };
-        sentences.push(format!("{disk} allows {}.", credit_text(credit)));
+        sentences.push(format!("{disk} allows {}.", credit_text(record, credit)));
     }
     sentences.join(" ")
 }
 
-/// `at least 20,000 requests` or `about 1.3 GB`: the size of the credit.
-pub(crate) fn amount_text(credit: &BurstCredit) -> String {
+/// `at least 20,000 requests` or `about 1.3 GB`: the size of the credit. Requests have their size
+/// where the limiter may as well count their bytes.
+pub(crate) fn amount_text(record: &Record, credit: &BurstCredit) -> String {
     let amount = match Unit::of_credit(credit) {
         Unit::Bytes => format!("{} GB", rounded(credit.credit / 1e9, None)),
-        Unit::Requests => format!("{} requests", rounded(credit.credit, None)),
+        Unit::Requests => {
+            let size = match other_unit(record, credit) {
+                Some(other) => format!(" of {}", format_bytes(u64::from(other.request_bytes))),
+                None => String::new(),
+            };
+            format!("{} requests{size}", rounded(credit.credit, None))
+        }
     };
     if credit.credit_is_lower_bound {
         format!("at least {amount}")
@@ -161,7 +169,32 @@ impl CreditTest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::{self, states};
+
+    /// One size of requests cannot tell the unit of a limiter, so each sentence on its rate has
+    /// both.
+    #[test]
+    fn sentences_have_both_units_where_one_size_met_the_limiter() {
+        let credit = crate::rules::test_credit();
+        let mut record = fixture::record();
+        assert!(credit_text(&record, &credit).starts_with("1500/s for ever"));
+        assert_eq!(amount_text(&record, &credit), "at least 20,000 requests");
+        record
+            .measurements
+            .retain(|row| row.data.workload.block_bytes == 8192);
+        let texts = [
+            credit_text(&record, &credit),
+            allowed_text(&record, &[&credit]),
+            base_text(&record, &credit),
+        ];
+        for text in texts {
+            states(&text, &["1500/s (12.3 MB/s in requests of 8 KiB)"]);
+        }
+        states(
+            &amount_text(&record, &credit),
+            &["20,000 requests of 8 KiB"],
+        );
+    }
 
     /// The test of a burst of 3000/s on an EBS volume of this size.
     fn test_of(gib: u64) -> CreditTest {

@@ -136,7 +136,7 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
 fn limit_text(first_miss: Option<FirstMiss>, is_settled: bool) -> String {
     match (first_miss, is_settled) {
         (Some(miss), true) => format!("; at {}, {} take longer", miss.depth, miss.late),
-        (None, true) => "; greater depths were not allowed".to_owned(),
+        (None, true) => "; no greater depth was searched (--depth)".to_owned(),
         (Some(miss), false) => format!(
             "; at {}, {} take longer; the depths in between were not measured",
             miss.depth, miss.late
@@ -150,7 +150,7 @@ fn lasting_text(record: &Record, workload: &str) -> String {
     for credit in &record.burst_credits {
         let mut rows = credit.in_burst.iter();
         if rows.any(|index| record.measurements[*index].data.workload.name == workload) {
-            return format!(" in a burst ({})", credit_text(credit));
+            return format!(" in a burst ({})", credit_text(record, credit));
         }
     }
     String::new()
@@ -221,7 +221,11 @@ mod tests {
                 &[(1, 0), (2, 5), (3, 50)][..],
                 ["depth 2 keeps 99 %", "at 3, 5 %"],
             ),
-            (2, &[(1, 0), (2, 5)], ["depth 2 keeps 99 %", "not allowed"]),
+            (
+                2,
+                &[(1, 0), (2, 5)],
+                ["depth 2 keeps 99 %", "no greater depth was searched"],
+            ),
             (8, &[(1, 0), (2, 5)], ["depth 2 keeps 99 %", "ended before"]),
             (8, &[(1, 0), (2, 5), (8, 50)], ["at 8, 5 %", "in between"]),
             (8, &[(1, 500)], ["no depth keeps 99 %", "at depth 1, 50 %"]),

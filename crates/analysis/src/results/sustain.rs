@@ -46,7 +46,7 @@ pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
             limit_text(credit.burst, &credit.unit),
             format_duration(credit.burst_ns),
             format_duration(credit.refill_ns),
-            amount_text(credit),
+            amount_text(record, credit),
         );
     }
     let mut recovered = Vec::new();

@@ -95,19 +95,20 @@ pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
 
 /// The units in which a burst credit of a target ended during the run.
 pub(crate) fn ended_units(record: &Record, target: usize) -> Vec<Unit> {
-    let of_falls = credits_of_falls(record);
-    let mut units = Vec::new();
-    for credit in disk_credits(record) {
-        if credit.target == target {
-            units.push(Unit::of_credit(credit));
-        }
+    ended_credits(record, target)
+        .iter()
+        .map(Unit::of_credit)
+        .collect()
+}
+
+/// The burst credits of a target that ended during the run.
+pub(super) fn ended_credits(record: &Record, target: usize) -> Vec<BurstCredit> {
+    let mut credits: Vec<BurstCredit> = disk_credits(record).into_iter().cloned().collect();
+    for fallen in credits_of_falls(record) {
+        credits.push(fallen.credit);
     }
-    for fallen in &of_falls {
-        if fallen.credit.target == target {
-            units.push(Unit::of_credit(&fallen.credit));
-        }
-    }
-    units
+    credits.retain(|credit| credit.target == target);
+    credits
 }
 
 /// True if the credit of a target is known: the whole run shows it, or the fall of a workload.

@@ -4,7 +4,7 @@
 use super::burst_exhausted::{credits_of_falls, is_credit_known};
 use super::bursts::{credit_evidence, is_after_pause, may_accuse_disk};
 use super::rule::*;
-use crate::limiter::words::{allowed_text, limit_text};
+use crate::limiter::words::{allowed_text, base_text, limit_text};
 use crate::limiter::{LateFall, late_fall_of, rate_of, waits_for_disk};
 use diskproof_model::limiter::BurstCredit;
 
@@ -60,7 +60,7 @@ fn by_credit(record: &Record) -> Option<Diagnosis> {
     }
     Some(
         Diagnosis::new(Severity::Warning, claim(record, &ended), observations)
-            .with_remedy(remedy(&ended))
+            .with_remedy(remedy(record, &ended))
             .with_command(&first.figures.reproduce),
     )
 }
@@ -180,11 +180,11 @@ fn claim(record: &Record, ended: &[&BurstCredit]) -> String {
 }
 
 /// The rates that last, each once, and the longest time that a burst takes.
-fn remedy(ended: &[&BurstCredit]) -> String {
+fn remedy(record: &Record, ended: &[&BurstCredit]) -> String {
     let mut lasting_rates: Vec<String> = Vec::new();
     let mut longest_ns = 0;
     for credit in ended {
-        let rate = limit_text(credit.base, &credit.unit);
+        let rate = base_text(record, credit);
         if !lasting_rates.contains(&rate) {
             lasting_rates.push(rate);
         }

@@ -1,14 +1,20 @@
 //! `burst-untested`: a limiter sets the figures, and the run was too short to show whether it has a
-//! burst credit. If it has one, the figures do not last. See the list of findings in the head of
+//! burst credit. If it has one, the figures do not last. Of a volume whose credit in one unit ended,
+//! the even rates in the other unit are such figures, too. See the list of findings in the head of
 //! `bursts.rs`.
 
 use super::after_fall::{AfterFall, Fall};
-use super::burst_exhausted::is_credit_known;
-use super::bursts::{SlowedWorkload, have_reads, slowed_on_each_target};
-use super::rate_limited::{is_even, plateau_without_known_credit};
+use super::burst_exhausted::{ended_credits, is_credit_known};
+use super::bursts::{
+    SlowedWorkload, have_reads, is_after_pause, may_be_cache, slowed_on_each_target,
+};
+use super::rate_limited::{
+    are_near, is_even, plateau_without_known_credit, undocumented_even_rate,
+};
 use super::rule::*;
-use crate::limiter::held_by_rows;
 use crate::limiter::words::{CreditTest, limit_text};
+use crate::limiter::{Unit, held_by_rows, held_rate_of_rows, rate_of};
+use crate::volume_types::is_hardly_a_burst;
 
 pub(super) const RULE: Rule = Rule {
     code: "burst-untested",
@@ -24,7 +30,9 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    by_plateau(record).or_else(|| by_fall_of_writes(record))
+    by_plateau(record)
+        .or_else(|| by_other_unit(record))
+        .or_else(|| by_fall_of_writes(record))
 }
 
 /// Writes that fell for good on one target, by a full write cache or by a used-up credit: nothing
@@ -90,6 +98,105 @@ fn undecided_fall<'a>(
     })
 }
 
+/// A workload that reaches this share of a known limit waits for that one. Chosen, not measured.
+const KNOWN_LIMIT_SHARE: f64 = 0.9;
+
+/// The rate of a volume whose burst credit in one unit ended, as even as that of a limiter in the
+/// other unit: volumes that limit requests often limit bytes as well.
+struct OtherUnit {
+    target: usize,
+    /// The unit of the credit that ended.
+    known: Unit,
+    /// The even rate in the other unit.
+    rate: f64,
+    /// The measurements that ran at it.
+    rows: Vec<usize>,
+}
+
+/// The first target with a credit in one unit only, and an even rate in the other.
+fn by_other_unit(record: &Record) -> Option<Diagnosis> {
+    let other = (0..record.targets.len()).find_map(|target| rates_in_other_unit(record, target))?;
+    let unit = other.known.other();
+    let rows: Vec<&Row> = other
+        .rows
+        .iter()
+        .map(|index| &record.measurements[*index])
+        .collect();
+    let time_at_rate = held_rate_of_rows(&rows, unit)?;
+    let test = CreditTest::new(record, other.target, unit, other.rate);
+    let identity = &record.targets[other.target];
+    let is_tested = time_at_rate.held_ns >= test.ns as f64;
+    if is_tested || is_hardly_a_burst(identity, other.rate, unit.per_second()) {
+        return None;
+    }
+    let claim = format!(
+        "The burst credit of the volume in {} ended. {} ran at {}, as evenly as a limiter of {} \
+         sets it, and this run does not show whether that rate lasts: at most {} passed at it \
+         without a pause.",
+        counted_name(other.known),
+        workload_names(record, other.rows.iter().copied()),
+        limit_text(other.rate, unit.per_second()),
+        counted_name(unit),
+        format_duration(time_at_rate.held_ns as u64),
+    );
+    let mut observations = Vec::new();
+    for index in &other.rows {
+        let measured = measured_at(record, *index);
+        if let Some((kind, op)) = measured.row.headline_ops().first() {
+            let rate = RateFigure::new(*op, unit);
+            let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
+            observations.push(measured.evidence(&place, rate.value, other.rate, unit.per_second()));
+        }
+    }
+    Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(test_remedy(&test)))
+}
+
+fn counted_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Requests => "requests",
+        Unit::Bytes => "bytes",
+    }
+}
+
+/// The even rate of a target in the unit in which no credit of it ended; `None` where none or both
+/// did, where a write cache may be what ended, and where the even rates differ: one limiter sets one
+/// rate, and a medium streams as it can.
+fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
+    let credits = ended_credits(record, target);
+    let credit = credits.first()?;
+    let known = Unit::of_credit(credit);
+    if credits.iter().any(|one| Unit::of_credit(one) != known) || may_be_cache(record, credit) {
+        return None;
+    }
+    let mut other = OtherUnit {
+        target,
+        known,
+        rate: 0.0,
+        rows: Vec::new(),
+    };
+    for measured in real_rows(record) {
+        let row = measured.row;
+        let waits_for_known = rate_of(row, known) >= KNOWN_LIMIT_SHARE * credit.base;
+        if row.data.target != target || waits_for_known || is_after_pause(record, row) {
+            continue;
+        }
+        let Some(rate) = undocumented_even_rate(record, measured.index, known.other()) else {
+            continue;
+        };
+        if other.rows.is_empty() {
+            other.rate = rate;
+        } else if !are_near(rate, other.rate) {
+            return None;
+        }
+        other.rows.push(measured.index);
+    }
+    if other.rows.is_empty() {
+        None
+    } else {
+        Some(other)
+    }
+}
+
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let plateau = plateau_without_known_credit(record)?;
     if is_credit_known(record, plateau.target) {
@@ -108,12 +215,16 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
         limit_text(plateau.rate, plateau.unit.per_second()),
         format_duration(time_at_rate.held_ns as u64),
     );
-    let remedy = format!(
+    let diagnosis = Diagnosis::new(Severity::Warning, claim, plateau.evidence);
+    Some(diagnosis.with_remedy(test_remedy(&test)))
+}
+
+fn test_remedy(test: &CreditTest) -> String {
+    format!(
         "Look up whether the volume has burst credit, or measure without a pause for {}: '{}'.",
         format_duration(test.ns),
         test.command
-    );
-    Some(Diagnosis::new(Severity::Warning, claim, plateau.evidence).with_remedy(remedy))
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@
 //! * `cache-cliff`: a fall of writes alone.
 //! * `burst-untested`: a fall of writes to an even rate, and nothing read after it, so that both
 //!   causes explain it (beside `cache-cliff`); or an even rate without a fall, unless it was kept
-//!   for as long as a credit may last (beside `rate-limited`).
+//!   for as long as a credit may last (beside `rate-limited`); or an even rate in bytes where the
+//!   credit in requests ended (beside `burst-exhausted`), and the other way round.
 //! * `rate-limited`: an even rate, with a fall or without.
 //! * `reads-fell`: a fall of reads to an uneven rate.
 //!
@@ -114,18 +115,14 @@ pub(crate) fn mean_request_bytes(row: &Row) -> f64 {
 /// The diagnosis of a credit, for the workloads that ran at its lower rate.
 pub(super) fn credit_diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
     let unit = match other_unit(record, credit) {
-        Some(other) => format!(
-            " All requests had {}, so the limiter may as well count the other unit ({}).",
-            format_bytes(u64::from(other.request_bytes)),
-            other.base
-        ),
-        None => String::new(),
+        Some(_) => " All requests had one size, so the limiter may count requests or bytes.",
+        None => "",
     };
     let claim = format!(
         "A limiter with a burst credit of {} allows {}. {} ran at the lower rate, which is \
          that of sustained load.{unit}",
-        amount_text(credit),
-        credit_text(credit),
+        amount_text(record, credit),
+        credit_text(record, credit),
         workload_names(record, credit.at_base.iter().copied()),
     );
     let mut observations = Vec::new();
@@ -295,7 +292,7 @@ pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
 }
 
 /// True if so many requests of a row failed that they explain its rate.
-fn has_many_failures(row: &Row) -> bool {
+pub(crate) fn has_many_failures(row: &Row) -> bool {
     let mut done: u64 = 0;
     for op in row.data.ops.values() {
         done = done.saturating_add(op.count);
@@ -469,7 +466,7 @@ mod division_tests;
 
 /// Records that the tests of several rules use.
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
@@ -515,7 +512,7 @@ pub(super) mod tests {
     }
 
     /// The fixture does not follow from it: rules read what the detector found.
-    pub(in crate::rules) fn credit() -> BurstCredit {
+    pub(crate) fn credit() -> BurstCredit {
         BurstCredit {
             target: 0,
             unit: "1/s".to_owned(),

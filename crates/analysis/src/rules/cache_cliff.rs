@@ -8,7 +8,7 @@ use super::bursts::*;
 use super::rate_limited::is_even;
 use super::rule::*;
 use crate::limiter::Unit;
-use crate::limiter::words::{credit_text, limit_text};
+use crate::limiter::words::{base_text, credit_text, limit_text};
 use crate::moved::{self, CountedKinds};
 
 pub(super) const RULE: Rule = Rule {
@@ -132,9 +132,9 @@ fn undecided_credit(record: &Record) -> Option<Diagnosis> {
          burst credit of the volume was used up. The disk allows {}. Larger bulk loads and \
          restores get the lower rate.",
         workload_names(record, credit.at_base.iter().copied()),
-        limit_text(credit.base, &credit.unit),
+        base_text(record, credit),
         limit_text(credit.burst, &credit.unit),
-        credit_text(credit),
+        credit_text(record, credit),
     );
     Some(Diagnosis {
         claim,

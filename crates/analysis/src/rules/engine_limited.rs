@@ -36,17 +36,23 @@ impl LimitedWorkload<'_> {
     }
 }
 
+/// True if a workload is near the ceiling of its workers.
+pub(super) fn is_near_ceiling(row: &Row) -> bool {
+    row.data
+        .ceiling_iops
+        .is_some_and(|ceiling_iops| row.total_iops() > SHARE_MAX * ceiling_iops)
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<LimitedWorkload<'_>> = Vec::new();
     for measured in measured_rows(record) {
         let Some(ceiling_iops) = measured.row.data.ceiling_iops else {
             continue;
         };
-        let iops = measured.row.total_iops();
-        if iops > SHARE_MAX * ceiling_iops {
+        if is_near_ceiling(measured.row) {
             hits.push(LimitedWorkload {
                 measured,
-                iops,
+                iops: measured.row.total_iops(),
                 ceiling_iops,
             });
         }

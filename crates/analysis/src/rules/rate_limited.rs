@@ -2,6 +2,7 @@
 //! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
 //! evenly than a medium answers.
 
+mod alike;
 mod group;
 
 use super::rule::*;
@@ -9,6 +10,7 @@ use crate::estimate::{EVEN_SCATTER_MAX, scatter};
 use crate::limiter::{Unit, evenness_counts_in};
 use crate::mechanics::{full_from, has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
+use alike::{alike_workloads, are_of_limiter};
 use diskproof_model::digits::figure_text;
 use group::by_group;
 
@@ -38,6 +40,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 /// A workload whose rate is more even than a medium's.
+#[derive(Clone)]
 struct EvenWorkload<'a> {
     measured: Measured<'a>,
     /// Per second, of the quantity that volumes limit at its block size.
@@ -57,12 +60,58 @@ impl EvenWorkload<'_> {
             && are_near(self.rate, other.rate)
     }
 
-    fn evidence(&self) -> Evidence {
-        let (kind, op) = self.measured.row.headline_ops()[0];
+    /// The rate of a workload beside that of this one.
+    fn evidence_of(&self, measured: Measured<'_>) -> Evidence {
+        let (kind, op) = measured.row.headline_ops()[0];
         let rate = RateFigure::new(op, self.unit);
         let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
-        self.measured
-            .evidence(&place, rate.value, self.rate, self.unit.per_second())
+        measured.evidence(&place, rate.value, self.rate, self.unit.per_second())
+    }
+}
+
+/// The workloads at one rate that a limiter explains.
+struct LimitedWorkloads<'a> {
+    /// One of the even workloads.
+    first: EvenWorkload<'a>,
+    /// All even workloads at its rate, in the order of the record.
+    even: Vec<EvenWorkload<'a>>,
+    /// The others at about this rate.
+    alike: Vec<Measured<'a>>,
+}
+
+impl<'a> LimitedWorkloads<'a> {
+    /// The workloads at the first rate that a limiter explains; `None` where there is none.
+    fn find(record: &'a Record) -> Option<Self> {
+        let mut even: Vec<EvenWorkload<'_>> = Vec::new();
+        for measured in real_rows(record) {
+            even.extend(even_workload(record, measured));
+        }
+        let first = even
+            .iter()
+            .find(|row| is_limited(record, row, &even))?
+            .clone();
+        even.retain(|row| row.has_same_rate(&first));
+        let alike = alike_workloads(record, &first, &even);
+        Some(Self { first, even, alike })
+    }
+
+    /// All its workloads, ascending.
+    fn rows(&self) -> Vec<usize> {
+        let mut rows = indices(&self.alike);
+        rows.extend(self.even.iter().map(|row| row.measured.index));
+        rows.sort_unstable();
+        rows
+    }
+
+    fn evidence(&self) -> Vec<Evidence> {
+        let mut observations = Vec::new();
+        for row in &self.even {
+            observations.push(row.evidence_of(row.measured));
+        }
+        for measured in &self.alike {
+            observations.push(self.first.evidence_of(*measured));
+        }
+        observations
     }
 }
 
@@ -83,8 +132,8 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     if by_group(record).is_some() {
         return None;
     }
-    let plateau = limited_plateau(record);
-    let first = plateau.first()?;
+    let plateau = LimitedWorkloads::find(record)?;
+    let first = &plateau.first;
     let target = record.targets.get(first.target())?;
     if let Some(limit) = documented_limit(target, first.rate, first.unit.per_second())
         && limit.lasts
@@ -95,68 +144,72 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
         target: first.target(),
         rate: first.rate,
         unit: first.unit,
-        rows: plateau.iter().map(|row| row.measured.index).collect(),
-        evidence: plateau.iter().map(EvenWorkload::evidence).collect(),
+        rows: plateau.rows(),
+        evidence: plateau.evidence(),
     })
 }
 
-/// The workloads at the first rate that a limiter explains.
-fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
-    let mut even: Vec<EvenWorkload<'_>> = Vec::new();
-    for measured in real_rows(record) {
-        even.extend(even_workload(record, measured));
-    }
-    let Some(first) = even.iter().position(|row| is_limited(record, row, &even)) else {
-        return Vec::new();
-    };
-    let target = even[first].target();
-    let unit = even[first].unit;
-    let rate = even[first].rate;
-    even.retain(|row| row.target() == target && row.unit == unit && are_near(row.rate, rate));
-    even
-}
-
 /// True of two rates that one limiter may set.
-fn are_near(one: f64, other: f64) -> bool {
+pub(super) fn are_near(one: f64, other: f64) -> bool {
     (one / other - 1.0).abs() <= DIFFERENCE_SHARE_MAX
 }
 
 /// The finding of a plateau that a limiter explains; `None` where there is none.
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
-    let plateau = limited_plateau(record);
-    let first = plateau.first()?;
-    let observations = plateau.iter().map(EvenWorkload::evidence);
+    let plateau = LimitedWorkloads::find(record)?;
     Some(
         Diagnosis::new(
             Severity::Note,
             plateau_claim(record, &plateau)?,
-            observations,
+            plateau.evidence(),
         )
         .with_remedy(
             "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
              database settings do not.",
         )
-        .with_command(&first.measured.row.figures.reproduce),
+        .with_command(&plateau.first.measured.row.figures.reproduce),
     )
 }
 
 /// The claim of a plateau; `None` where the record lacks the target.
-fn plateau_claim(record: &Record, plateau: &[EvenWorkload<'_>]) -> Option<String> {
-    let first = plateau.first()?;
+fn plateau_claim(record: &Record, plateau: &LimitedWorkloads<'_>) -> Option<String> {
+    let LimitedWorkloads { first, even, alike } = plateau;
     let unit = first.unit.per_second();
-    let scatter = largest_by(plateau, |row| row.scatter)?.scatter;
+    let scatter = largest_by(even, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
     let limiter = match documented_limit(target, first.rate, unit) {
         Some(limit) => format!("This is the documented limit of {}.", limit.volume),
         None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
     };
+    let others = if alike.is_empty() {
+        String::new()
+    } else {
+        let names = workload_names(record, indices(alike));
+        format!(", and {names} within 1 % of it")
+    };
     Some(format!(
-        "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {limiter} More \
-         requests in flight would only wait longer.",
-        workload_names(record, plateau.iter().map(|row| row.measured.index)),
+        "{} ran at {}, constant to {}{others}, so a limiter sets the rate, not the medium. \
+         {limiter} More requests in flight would only wait longer.",
+        workload_names(record, even.iter().map(|row| row.measured.index)),
         figure_text(first.rate, Some(first.rate * DIFFERENCE_SHARE_MAX), unit),
         format_percent(scatter.max(0.001))
     ))
+}
+
+/// The rate of a workload in a unit that volumes usually limit for it, where it is as even as that
+/// of a limiter, and no document says that it lasts; else `None`.
+pub(super) fn undocumented_even_rate(record: &Record, index: usize, unit: Unit) -> Option<f64> {
+    let even = even_workload(record, measured_at(record, index))?;
+    let target = record.targets.get(even.target())?;
+    let lasts = match documented_limit(target, even.rate, unit.per_second()) {
+        Some(limit) => limit.lasts,
+        None => false,
+    };
+    if even.unit == unit && !lasts {
+        Some(even.rate)
+    } else {
+        None
+    }
 }
 
 /// True if the rate of a workload is as even as that of a limiter.
@@ -275,7 +328,7 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
 }
 
 /// True if a limiter explains the plateau: a documented figure of this very volume, or a round one
-/// at which reads and writes are alike, or which the run has nothing to compare with. No medium
+/// at which reads and writes are alike (the less even ones, too, see [`are_of_limiter`]), or which the run has nothing to compare with. No medium
 /// answers pure reads, pure writes and a mix alike, with blocks of another size among them.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.target()];
@@ -299,7 +352,9 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
     let has_both = has_reads && has_writes;
     // One in eleven rates is round: on a disk of this machine that is more likely than a limiter.
     let is_alone = is_only_kind(record, one) && !is_real_disk(record, target);
-    if is_round(one.rate, one.unit.per_second()) && (has_both || is_alone) {
+    if is_round(one.rate, one.unit.per_second())
+        && (has_both || is_alone || are_of_limiter(record, one))
+    {
         return true;
     }
     has_both && has_mix && has_other_blocks
@@ -329,7 +384,11 @@ pub(in crate::rules) mod tests {
     use diskproof_model::target::{IoLimit, Link};
 
     /// So many operations per second of a workload, all cells alike but for the noise.
-    fn set(measurement: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {
+    pub(super) fn set(
+        measurement: &mut Measurement,
+        per_second: u64,
+        noise: impl Fn(usize) -> u64,
+    ) {
         let kinds = measurement.ops.len() as u64;
         let block = u64::from(measurement.workload.block_bytes);
         for op in measurement.ops.values_mut() {

@@ -7,12 +7,13 @@ use diskproof_model::surface::{Scan, SlowBlock};
 pub(super) const RULE: Rule = Rule {
     code: "slow-blocks",
     title: "Some blocks read slowly every time",
-    summary: "The scan found blocks that took far longer than others, also on a second read. The \
-              disk retries them.",
+    summary: "The scan found blocks that took far longer than others, also on a second read. A \
+              disk is as slow as that where it retries.",
     remedy: Remedy::Always(
         "Check smartctl -a (pending, reallocated), scan again in a few days, and replace the disk \
-         if there are more. The disk reads such blocks several times before it succeeds; rewriting \
-         a block, as a restore does, often repairs it.",
+         if there are more. A worn disk reads such blocks several times before it succeeds, and \
+         rewriting a block, as a restore does, often repairs it. A region of such blocks may as \
+         well be a slower part of a volume or an array.",
     ),
     check: Check::Survey(check),
     says: Meaning::Disk,

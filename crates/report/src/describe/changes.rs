@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 /// sentence above them scrolls off a screen of 24 lines.
 const ROWS_MAX: usize = 10;
 /// The short page has at most this many notes and reasons, which may take several lines each.
-const NOTES_MAX: usize = 2;
+const NOTES_MAX: usize = 3;
 /// Up to this many sides each have a line on the short page, whether they differ or not. More would
 /// hide those that differ.
 const SIDE_ROWS_MAX: usize = 20;
@@ -103,7 +103,8 @@ fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
 }
 
 /// Reasons why figures are not comparable, and notes. After a partial run the notes come first,
-/// because they say what is missing. All beyond [`NOTES_MAX`] are dropped.
+/// because they say what is missing. All beyond [`NOTES_MAX`] are dropped, but never the first note,
+/// which is the weightiest: what changes the promise of a figure.
 fn note_facts(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
     let mut reasons = BTreeSet::new();
     for metric in headline_metrics(candidate) {
@@ -111,17 +112,22 @@ fn note_facts(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
             reasons.insert(reason.why.as_str());
         }
     }
-    let reason_blocks = reasons
+    let mut reason_blocks: Vec<Block> = reasons
         .into_iter()
-        .map(|why| Block::toned_fact(Tone::Note, "not comparable", why));
-    let note_blocks = candidate
+        .map(|why| Block::toned_fact(Tone::Note, "not comparable", why))
+        .collect();
+    let mut note_blocks: Vec<Block> = candidate
         .notes
         .iter()
-        .map(|note| Block::toned_fact(Tone::Note, "note", note));
-    let mut blocks: Vec<Block> = if has_partial_run(baseline) || has_partial_run(&candidate.side) {
-        note_blocks.chain(reason_blocks).collect()
+        .map(|note| Block::toned_fact(Tone::Note, "note", note))
+        .collect();
+    let mut blocks = if has_partial_run(baseline) || has_partial_run(&candidate.side) {
+        note_blocks.append(&mut reason_blocks);
+        note_blocks
     } else {
-        reason_blocks.chain(note_blocks).collect()
+        reason_blocks.truncate(NOTES_MAX - note_blocks.len().min(1));
+        reason_blocks.append(&mut note_blocks);
+        reason_blocks
     };
     blocks.truncate(NOTES_MAX);
     blocks
@@ -438,6 +444,39 @@ mod tests {
             Some(note) => note < reason,
             None => false,
         }
+    }
+
+    /// Many reasons drop later notes, and never the first.
+    #[test]
+    fn weightiest_note_is_never_left_out() {
+        let mut comparison = comparison();
+        let candidate = &mut comparison.candidates[0];
+        candidate.notes = vec!["weightiest".to_owned(), "light".to_owned()];
+        let mut many = Vec::new();
+        for metric in candidate
+            .metrics
+            .iter_mut()
+            .filter(|metric| metric.headline)
+        {
+            let Some(reason) = metric.reasons.first().cloned() else {
+                continue;
+            };
+            for number in 0..5 {
+                let mut other = reason.clone();
+                other.why = format!("reason {number}");
+                metric.reasons.push(other);
+            }
+            many.extend(metric.reasons.clone());
+        }
+        assert!(many.len() > NOTES_MAX);
+        let text = format!(
+            "{:?}",
+            candidate_blocks(&comparison, &comparison.candidates[0], "B")
+        );
+        assert!(
+            text.contains("weightiest") && !text.contains("light\""),
+            "{text}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Elements that several sections use. Every text from a record or a device passes [`shown`] or
 //! [`shown_whole`], which make hidden characters visible; maud escapes all texts.
 
-use crate::text::clean;
+use crate::text::{clean, glue_units};
 use maud::{Markup, html};
 
 /// Longer foreign texts are cut on the page, and their length is stated; the record holds them
@@ -22,12 +22,13 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// Our own sentences, whose end may qualify their beginning. They may hold foreign names: hidden
-/// characters are spelled out, and only an absurd length is cut.
+/// characters are spelled out, and only an absurd length is cut. No line breaks between a figure and
+/// its unit.
 pub(super) fn shown_whole(text: &str) -> String {
     if text.chars().count() > SENTENCES_CHARS_MAX {
         shown(text)
     } else {
-        clean(text)
+        glue_units(&clean(text))
     }
 }
 
@@ -113,6 +114,14 @@ mod tests {
         let absurd = shown_whole(&"x".repeat(10_000));
         assert!(absurd.len() < 400 && absurd.ends_with("… (10000 characters)"));
         assert_eq!(shown_whole(&"x".repeat(7000)).len(), 7000);
+    }
+
+    #[test]
+    fn figure_and_unit_stay_on_one_line() {
+        assert_eq!(
+            shown_whole("after 4 min 58 s, or up to 1020 KiB more"),
+            "after 4\u{a0}min 58\u{a0}s, or up to 1020\u{a0}KiB more"
+        );
     }
 
     #[test]

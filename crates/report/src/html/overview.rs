@@ -12,12 +12,13 @@ use crate::describe::target::{disk_text, model_text};
 use crate::describe::verdict::worse_grade;
 use crate::labels;
 use diskproof_model::digits::figure_text;
+use diskproof_model::finding::Severity;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_duration, format_latency, format_percent, format_throughput};
-use diskproof_model::verdict::{Grade, RunVerdict, TrustLevel, UseGrade};
+use diskproof_model::verdict::{Grade, LeadingFinding, RunVerdict, TrustLevel, UseGrade};
 use maud::{Markup, html};
 
 /// The sections `verdict` and `expectations`, the former with the chart that answers the run's
@@ -54,7 +55,7 @@ pub(super) fn overview_section(record: &Record, answer_chart: Option<&Chart>) ->
 
 fn note_paragraph(record: &Record) -> Markup {
     html! {
-        @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown(note)) } }
+        @if let Some(note) = &record.note { p.note { strong { "Note: " } (shown_whole(note)) } }
     }
 }
 
@@ -139,26 +140,40 @@ fn disk_lines(target: &TargetIdentity) -> Markup {
     }
 }
 
+/// What is wrong with the disk, and whether the figures can be relied on: a failure of the disk comes
+/// first, and no green box stands beside it.
 fn trust_markup(verdict: &RunVerdict) -> Markup {
+    let failed = verdict
+        .weakness
+        .as_ref()
+        .filter(|finding| finding.severity == Severity::Failure);
     let (class, sign) = match verdict.trust.level {
+        TrustLevel::Reliable if failed.is_some() => ("alert note", "✓"),
         TrustLevel::Reliable => ("alert good", "✓"),
         TrustLevel::Doubtful => ("alert warning", "!"),
         TrustLevel::Unreliable => ("alert failure", "✕"),
     };
     html! {
+        @if let Some(finding) = failed { (weakness_markup("alert failure", "✕", finding)) }
         p class=(class) {
             span.sign aria-hidden="true" { (sign) } " " (shown_whole(&verdict.trust.why))
             @if let Some(code) = &verdict.trust.finding {
                 " " a href={"#" (finding_anchor(code))} { (shown(code)) }
             }
         }
-        @if let Some(finding) = &verdict.weakness {
-            p.alert.warning {
-                span.sign aria-hidden="true" { "!" } " " (shown_whole(&finding.title)) " "
-                a href={"#" (finding_anchor(&finding.code))} { (shown(&finding.code)) }
-            }
+        @if let Some(finding) = &verdict.weakness && failed.is_none() {
+            (weakness_markup("alert warning", "!", finding))
         }
         @for caveat in &verdict.caveats { p.caveat { (shown_whole(caveat)) } }
+    }
+}
+
+fn weakness_markup(class: &str, sign: &str, finding: &LeadingFinding) -> Markup {
+    html! {
+        p class=(class) {
+            span.sign aria-hidden="true" { (sign) } " " (shown_whole(&finding.title)) " "
+            a href={"#" (finding_anchor(&finding.code))} { (shown(&finding.code)) }
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::setting::{
 };
 use crate::advice::fitness::{leave_alone, reason_against_rate};
 use diskproof_model::advice::{Advice, may_have_setting};
-use diskproof_model::record::Record;
+use diskproof_model::proof::FigureSource;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::sweep::{DepthKnee, SweepOperation};
 use diskproof_model::units::format_bytes;
 
@@ -32,7 +33,9 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
     let version = record.plan.questions.postgres_version;
     let has_maintenance = may_have_setting(version, MAINTENANCE);
     let half_width = knee.iops.relative_half_width();
-    if let Some(reason) = reason_against_rate(record, index, half_width) {
+    let reason =
+        reason_against_sweep(record).or_else(|| reason_against_rate(record, index, half_width));
+    if let Some(reason) = reason {
         let mut advice = vec![leave_alone(EFFECTIVE, reason.clone(), &[&workload])];
         if has_maintenance {
             advice.push(leave_alone(MAINTENANCE, reason, &[&workload]));
@@ -44,6 +47,20 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
         advice.push(SettingOfDepth::maintenance(version).advice(knee, &workload));
     }
     advice
+}
+
+/// The reason why no figure of the sweep may become a setting, the one for which exports leave them
+/// out, too: the knee follows from the cells around it.
+fn reason_against_sweep(record: &Record) -> Option<String> {
+    let index = record
+        .results
+        .iter()
+        .position(|result| matches!(result, TaskResult::Sweep(_)))?;
+    let objection = record.objection(FigureSource::Result(index))?;
+    Some(format!(
+        "Leave it unchanged, because the figures of the sweep are not the disk's ({}).",
+        objection.finding.code
+    ))
 }
 
 /// Returns `true` if prefetching up to the knee pays. An unknown gain counts as a sufficient one:
@@ -172,7 +189,49 @@ fn knee_text(knee: &DepthKnee) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+    use diskproof_model::finding::{Cause, Meaning, Severity};
     use diskproof_model::record::Estimate;
+    use diskproof_model::sweep::{SweepMatrix, SweepRecord};
+
+    /// A figure that is not the disk's, of a cell beside the knee, takes the setting away, as it
+    /// takes away the export.
+    #[test]
+    fn setting_follows_from_no_sweep_that_an_objection_concerns() {
+        let mut record = fixture::record();
+        let row = fixture::measured(&mut record, "random-read-d32");
+        row.data.workload.name = SweepOperation::RandRead.cell_name(8192, 32);
+        let knee = DepthKnee {
+            block_bytes: 8192,
+            depth: 32,
+            depth_low: 32,
+            depth_high: Some(32),
+            iops: Estimate::new(30, 40_000.0, Some(400.0), "1/s"),
+            iops_single: Some(Estimate::new(30, 10_000.0, Some(100.0), "1/s")),
+        };
+        record.results = vec![TaskResult::Sweep(SweepRecord {
+            matrices: vec![SweepMatrix {
+                operation: SweepOperation::RandRead,
+                cells: Vec::new(),
+                knee: Some(knee),
+                bandwidth_limit: None,
+                cost_model: None,
+            }],
+            spans: Vec::new(),
+        })];
+        let has_value = |record: &Record| {
+            let advice = advise_from_sweep(record);
+            assert!(!advice.is_empty());
+            advice.iter().all(|one| one.value.is_some())
+        };
+        assert!(has_value(&record));
+        let mut finding = fixture::finding("io-errors", Severity::Failure, "/measurements/0/data");
+        finding.says = Meaning::NotTheDisk {
+            cause: Cause::Cache,
+        };
+        record.findings.push(finding);
+        assert!(!has_value(&record));
+    }
 
     fn range(
         version: Option<u32>,

@@ -173,6 +173,9 @@ pub(crate) fn live_targets(flags: &CompareFlags) -> Result<Option<Vec<String>>, 
             "{only} cannot be compared alone; name a second target, or two settings with \
              --prepare 'CMD A' --prepare 'CMD B'"
         ))),
+        ([_, ..], [other, ..]) if names_nothing(other, history) => Err(Failure::Usage(format!(
+            "{other} does not exist: it is neither a target nor a saved run"
+        ))),
         ([target, ..], [other, ..]) => Err(Failure::Usage(format!(
             "{target} is a target, but {other} is not. Name either saved runs, or directories, \
              files and block devices"
@@ -199,6 +202,16 @@ fn target_of_settings(flags: &CompareFlags) -> Result<String, Failure> {
         }
     };
     Err(Failure::Usage(problem.to_owned()))
+}
+
+/// True if an argument is the name of no file, device or saved run.
+fn names_nothing(name: &str, history: Option<&Path>) -> bool {
+    let path = crate::targets::resolve_target(Path::new(name), Verbosity::Quiet);
+    let is_missing = match std::fs::symlink_metadata(path) {
+        Ok(_) => false,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    is_missing && !names_run(name, history)
 }
 
 /// True if the argument names a target. What names a saved run keeps that meaning.
