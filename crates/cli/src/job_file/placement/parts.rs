@@ -192,8 +192,8 @@ fn kept_part(job: &FioJob) -> Option<FilePart> {
     })
 }
 
-/// The part of each copy of a job whose several files stay. A copy finds new ones as those before it
-/// leave them, where it takes a percentage of them.
+/// The part of each copy of a job whose several files stay. A copy finds new ones as those before
+/// it leave them, where it takes a percentage of them.
 fn parts_of_kept(job: &FioJob, part: FilePart) -> Vec<FilePart> {
     let mut parts = Vec::new();
     for copy in 0..job.copies.count {
