@@ -17,6 +17,7 @@ use diskproof_model::figure::{Metric, Named, Part};
 use diskproof_model::files_record::FilesRecord;
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::op::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_model::row::Row;
@@ -154,7 +155,19 @@ impl Expected {
                 });
             }
         }
+        observations.extend(self.observed_inserts(record, metric));
         observations
+    }
+
+    /// The rate of the INSERTs that the threshold names; `None` where it names others.
+    fn observed_inserts(&self, record: &Record, metric: &Metric) -> Option<Observation> {
+        let mut loads = record.postgres()?.loads.iter();
+        let row = loads.find(|row| row.data.load.subject() == self.workload)?;
+        let has_figure = names_rate_of_inserts(metric, self.op) && row.figures.iops.n > 0;
+        Some(Observation {
+            figure: has_figure.then(|| Observed::from_estimate(&row.figures.iops)),
+            source: first_result(record, |result| matches!(result, TaskResult::Inserts(_))),
+        })
     }
 
     /// The figure of the step on files that the threshold names.
@@ -306,6 +319,12 @@ impl Observation {
     }
 }
 
+/// Returns `true` if a figure of INSERTs can be limited: their rate, which has no kind of operation
+/// of a disk.
+pub fn names_rate_of_inserts(metric: &Metric, op: Option<OpKind>) -> bool {
+    metric.threshold == "iops" && op.is_none()
+}
+
 /// The survey of a record as the source of its figures.
 fn first_survey(record: &Record) -> Option<FigureSource> {
     first_result(record, |result| matches!(result, TaskResult::Survey(_)))
@@ -413,6 +432,7 @@ fn decided_figure(judged: Judged, metric: &Metric) -> Option<NamedFigure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::inserted::inserted;
     use crate::fixture::{self, measured};
     use diskproof_model::measurement::{Hang, OpKind};
     use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
@@ -422,6 +442,28 @@ mod tests {
 
     fn expected(text: &str) -> Expected {
         text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+    }
+
+    /// A run of INSERTs alone has no workload.
+    #[test]
+    fn rates_of_inserts_are_held_against_the_record() {
+        let record = inserted("quiet", &[400.0, 404.0, 396.0]);
+        let evaluate = |text: &str| expected(text).evaluate(&record);
+        let met = evaluate("postgres-fdatasync-c1.iops>=300");
+        assert!(met.met && met.interval.is_some());
+        assert!((met.observed.unwrap() - 400.0).abs() < 1.0);
+        let missed = evaluate("postgres-fdatasync-c1.iops>=500");
+        assert!(!missed.met && !missed.undecided);
+        for text in [
+            "postgres-fdatasync-c1.iops>=400",
+            "postgres-fdatasync-c1.write.iops>=1",
+            "postgres-fsync-c1.iops>=1",
+        ] {
+            assert!(evaluate(text).undecided, "{text}");
+        }
+        let slice = inserted("single", &[400.0]);
+        let threshold = expected("postgres-fdatasync-c1.iops>=300");
+        assert!(threshold.evaluate(&slice).undecided);
     }
 
     #[test]

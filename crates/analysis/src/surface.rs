@@ -25,6 +25,12 @@ pub fn short_stroke_name(percent: f64) -> String {
     format!("{SHORT_STROKE}{percent}")
 }
 
+/// The percentage of a span that a workload of this name measures; `None` of any other workload.
+pub fn short_stroke_percent(workload: &str) -> Option<f64> {
+    let percent: f64 = workload.strip_prefix(SHORT_STROKE)?.parse().ok()?;
+    (0.0..=100.0).contains(&percent).then_some(percent)
+}
+
 /// True if a workload belongs to the survey as a short stroke.
 pub(crate) fn is_short_stroke(workload: &str) -> bool {
     workload.starts_with(SHORT_STROKE)
@@ -133,10 +139,9 @@ fn short_strokes(survey: &SurfaceMeasurement, measurements: &[Row]) -> Vec<Short
 /// The figures of a row that is a short stroke of this survey; `None` of any other. `index` is that
 /// of the row in the record.
 fn short_stroke(survey: &SurfaceMeasurement, index: usize, row: &Row) -> Option<ShortStroke> {
-    let name = &row.data.workload.name;
-    let percent: f64 = name.strip_prefix(SHORT_STROKE)?.parse().ok()?;
+    let percent = short_stroke_percent(&row.data.workload.name)?;
     let read = row.op(OpKind::Read)?;
-    if !percent.is_finite() || row.data.target != survey.target {
+    if row.data.target != survey.target {
         return None;
     }
     let start_bytes = row.data.span_start_bytes;

@@ -6,6 +6,7 @@ use crate::estimate::{mean, student, variance};
 use crate::expect::{NamedFigure, TargetFigure, named_figures};
 use crate::shape::median;
 use diskproof_model::figure::{Named, Part, named};
+use diskproof_model::postgres::subject_of_load;
 use diskproof_model::record::Record;
 use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
@@ -106,7 +107,7 @@ pub fn condition_trends(
     };
     let later_partial = later_partial_runs(runs, newest)
         .into_iter()
-        .find(|run| may_have(run, named) || may_plan(load(run).as_ref(), named))
+        .find(|run| surely_has(run, named) || may_plan(load(run).as_ref(), named))
         .map(|run| run.run_id.clone());
     let mut targets: Vec<TargetTrend> = newest
         .targets
@@ -154,7 +155,7 @@ fn trend_without_complete_run(
 ) -> Option<Trend> {
     let mut newest_first: Vec<&SavedRun> = runs.iter().collect();
     newest_first.sort_by_key(|run| Reverse(start_time(run)));
-    let begun = newest_first.iter().find(|run| may_have(run, named));
+    let begun = newest_first.iter().find(|run| surely_has(run, named));
     let run = match begun {
         Some(run) => run,
         // A mistyped name must not open every record of a history.
@@ -294,7 +295,7 @@ fn run_figures(
         return RunFigures::Unrelated;
     }
     let record = load(run);
-    let may_be_planned = has_subject || may_plan(record.as_ref(), named);
+    let may_be_planned = surely_has(run, named) || may_plan(record.as_ref(), named);
     if !may_be_planned {
         return RunFigures::Unrelated;
     }
@@ -370,15 +371,22 @@ fn disk_names(run: &SavedRun) -> impl Iterator<Item = &str> {
 }
 
 /// Returns `true` if the record of a run may have the named figure, and is worth reading. The short
-/// form names each workload and survey, but not the burst of a curve, nor the rate of a search that
-/// promises none.
+/// form names each workload and survey, but not the burst of a curve, nor INSERTs, nor the rate of
+/// a search that promises none.
 fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
     let subject = match named.part {
         Part::Load => return run.verb == "load",
         Part::Burst => "curve",
+        // No short form has INSERTs, which are no workloads.
+        _ if names_inserts(named.subject) => return run.verb == "commit",
         _ => named.subject,
     };
     run.figures.iter().any(|figure| figure.workload == subject)
+}
+
+/// Returns `true` if a run measured for the figure that a condition names, by its short form alone.
+fn surely_has(run: &SavedRun, named: &Named<'_>) -> bool {
+    may_have(run, named) && !names_inserts(named.subject)
 }
 
 /// Returns `true` if the plan of a run has the workload that a condition names, or may have it: a
@@ -390,13 +398,24 @@ fn may_plan(record: Option<&Record>, named: &Named<'_>) -> bool {
     }
 }
 
-/// Returns `true` if the plan of a run has the workload that a condition names.
+/// Returns `true` if the plan of a run has the workload, or the INSERTs, that a condition names.
 fn plans(record: &Record, named: &Named<'_>) -> bool {
-    record
-        .plan
-        .workloads()
-        .iter()
-        .any(|workload| workload.name == named.subject)
+    let mut workloads = record.plan.workloads().iter();
+    if workloads.any(|workload| workload.name == named.subject) {
+        return true;
+    }
+    match record.plan.inserts() {
+        Some(inserts) => {
+            let mut loads = inserts.server.loads.iter();
+            loads.any(|load| load.subject() == named.subject)
+        }
+        None => false,
+    }
+}
+
+/// Returns `true` if a condition names INSERTs of a temporary server.
+fn names_inserts(subject: &str) -> bool {
+    subject.starts_with(&subject_of_load(""))
 }
 
 /// The name of a headline figure in conditions.
@@ -550,6 +569,7 @@ pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> TrendOutcome {
 mod tests {
     use super::*;
     use crate::fixture;
+    use crate::fixture::inserted::inserted;
     use crate::fixture::searched::answer;
     use diskproof_model::measurement::OpKind;
     use diskproof_model::plan::Workload;
@@ -910,6 +930,38 @@ mod tests {
             trend.points.len()
         });
         assert_eq!(points, [6, 1, 1]);
+    }
+
+    /// A commit without a server measured no INSERTs, and is none of their points.
+    #[test]
+    fn inserts_have_a_trend() {
+        let mut runs = Vec::new();
+        let mut records = Vec::new();
+        for (day, rate) in [(1, 400.0), (2, 402.0), (3, 398.0), (4, 401.0), (5, 100.0)] {
+            let mut record = inserted(&format!("run{day}"), &[rate, rate * 1.01, rate * 0.99]);
+            record.started = format!("2026-01-0{day}T00:00:00Z");
+            record.plan.origin.verb = "commit".to_owned();
+            record.partial = false;
+            if day == 4 {
+                record.plan.tasks.clear();
+                record.results.clear();
+            }
+            runs.push(SavedRun::from_record(&record, None));
+            records.push(record);
+        }
+        let limit: Limit = "postgres-fdatasync-c1.iops<-50%".parse().unwrap();
+        let named = named("postgres-fdatasync-c1.iops").unwrap();
+        let trend = only(condition_trends(&named, &runs, |run| {
+            let mut found = records.iter();
+            found.find(|record| record.run_id == run.run_id).cloned()
+        }));
+        let ids: Vec<&str> = trend
+            .points
+            .iter()
+            .map(|point| point.run_id.as_str())
+            .collect();
+        assert_eq!(ids, ["run1", "run2", "run3", "run5"]);
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Holds);
     }
 
     #[test]

@@ -155,6 +155,9 @@ pub struct TestedDisk {
     /// The share of the usual rate of its model that it reaches, where that is clearly less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slower: Option<f64>,
+    /// Ids of earlier runs that tested it and decided nothing. This later test answers for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided_before: Vec<String>,
 }
 
 /// Disks of one kind.

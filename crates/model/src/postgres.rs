@@ -93,6 +93,18 @@ pub struct PostgresLoad {
     pub pgbench: bool,
 }
 
+impl PostgresLoad {
+    /// The name of its figures in tables, comparisons and thresholds: `postgres-fdatasync-c4`.
+    pub fn subject(&self) -> String {
+        subject_of_load(&self.name)
+    }
+}
+
+/// The name of the figures of a load of this name.
+pub fn subject_of_load(load: &str) -> String {
+    format!("postgres-{load}")
+}
+
 /// A load in one round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresSlice {

@@ -2,6 +2,7 @@
 
 use crate::capacity::{self, swept_objection};
 use crate::chart;
+use crate::tracked;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::finding::Finding;
 use diskproof_model::fleet::FleetRecord;
@@ -89,6 +90,8 @@ pub enum Requires {
     Nothing,
     /// At least one workload.
     Workloads,
+    /// At least one figure that can have a threshold, also one that is not the disk's.
+    Figures,
     /// Enough data for a chart.
     Charts,
     /// A sweep that reads a disk, or the answers of `load --rays` with 4 KiB, all of them decided.
@@ -107,6 +110,7 @@ impl Requires {
         match self {
             Self::Nothing => true,
             Self::Workloads => !record.measurements.is_empty(),
+            Self::Figures => tracked::has_figures(record),
             Self::Charts => !chart::charts(record).is_empty(),
             Self::Reads => {
                 capacity::reads(record).is_some() || capacity::rays_of_pages(record).is_some()
@@ -123,7 +127,7 @@ impl Requires {
     /// True if a run of this plan measures this content, unless it ends early or decides nothing.
     pub fn is_planned_by(self, plan: &Plan) -> bool {
         match self {
-            Self::Nothing | Self::Charts => true,
+            Self::Nothing | Self::Figures | Self::Charts => true,
             Self::Workloads => !plan.workloads().is_empty() || plan.ping().is_some(),
             Self::Reads | Self::ReadsAndWrites => {
                 plan.sweep().is_some() || capacity::plans_rays_of_pages(plan)
@@ -143,7 +147,7 @@ impl Requires {
     /// The error for a plan that does not measure this content: says what does.
     pub fn unplanned_text(self) -> &'static str {
         match self {
-            Self::Nothing | Self::Charts => "nothing to write",
+            Self::Nothing | Self::Figures | Self::Charts => "nothing to write",
             Self::Workloads => {
                 "this format contains only workloads, and this run has none ('diskproof curve' has \
                  some with --short-stroke); use a .json or .csv file"
@@ -173,6 +177,10 @@ impl Requires {
             Self::Nothing => "nothing to write",
             Self::Workloads => {
                 "this format contains only workloads, but none was measured; no file was written"
+            }
+            Self::Figures => {
+                "this format contains only figures of a disk, but none was measured; no file was \
+                 written"
             }
             Self::Charts => "too little was measured for a chart; no file was written",
             Self::Reads => {

@@ -129,6 +129,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
+        requires: Requires::Figures,
         count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".bmf.json",
@@ -137,6 +138,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
+        requires: Requires::Figures,
         count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".bigger.json",
@@ -145,6 +147,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
+        requires: Requires::Figures,
         count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".smaller.json",

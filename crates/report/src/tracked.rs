@@ -67,6 +67,12 @@ fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
     record.objection_to(figure).is_none() && !has_unanswered
 }
 
+/// True if a record has a figure that these services could follow. A watched load has none, so a
+/// file of it would be empty.
+pub(crate) fn has_figures(record: &Record) -> bool {
+    figures(record).iter().any(is_tracked)
+}
+
 /// Counts the figures that are left out because they are not the disk's, or not all of it.
 pub(crate) fn count_left_out(record: &Record) -> usize {
     figures(record)

@@ -8,7 +8,7 @@ use super::pending_metric::{ComparedFigure, PendingMetric};
 use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
-use diskproof_model::postgres::{LoadRow, PostgresLoad};
+use diskproof_model::postgres::{LoadRow, PostgresLoad, subject_of_load};
 use diskproof_model::record::Record;
 use diskproof_model::units::counted;
 
@@ -30,11 +30,6 @@ pub(super) fn insert_metrics(
         }
     }
     metrics
-}
-
-/// The subject of a load of this name, as in all figures.
-pub(super) fn subject_of_load(load: &str) -> String {
-    format!("postgres-{load}")
 }
 
 /// The metric of a load: INSERTs per second; `None` where a run has no rate of it.

@@ -4,7 +4,7 @@
 use super::comparable::MeasuredWorkload;
 use super::differing::Differing;
 use super::files::StepOfRun;
-use super::inserts::{InsertsOfRun, subject_of_load};
+use super::inserts::InsertsOfRun;
 use super::promised::{
     self, SearchedRate, leading_rate, reason_without_upper_end, searched_subjects,
     searched_workload,
@@ -17,6 +17,7 @@ use super::workload_metrics::leading_figure;
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
 use diskproof_model::plan::Workload;
+use diskproof_model::postgres::subject_of_load;
 use diskproof_model::record::{Estimate, Record};
 
 /// The name of the run in question, in sentences.

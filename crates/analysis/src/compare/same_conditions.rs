@@ -22,6 +22,7 @@ pub(crate) fn has_same_conditions(one: &Record, other: &Record, named: &Named<'_
         Part::Workload | Part::FileStep => {
             is_same_workload(one, other, named.subject)
                 && is_same_file_step(one, other, named.subject)
+                && are_same_inserts(one, other, named.subject)
         }
         Part::Curve => is_same_survey(one, other, SurveyPart::Curve),
         Part::Burst => is_same_survey(one, other, SurveyPart::Burst),
@@ -86,6 +87,19 @@ fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
         }
     }
     true
+}
+
+/// Returns `true` if the INSERTs of this name were the same, whatever the version of the server.
+fn are_same_inserts(one: &Run<'_>, other: &Run<'_>, subject: &str) -> bool {
+    let load_of = |run: &Run<'_>| {
+        let mut loads = run.record.postgres()?.loads.iter();
+        let row = loads.find(|row| row.data.load.subject() == subject)?;
+        Some(row.data.load.clone())
+    };
+    match (load_of(one), load_of(other)) {
+        (Some(load), Some(other_load)) => load == other_load,
+        (Some(_), None) | (None, Some(_)) | (None, None) => true,
+    }
 }
 
 #[cfg(test)]

@@ -73,7 +73,8 @@ impl Observed {
         Self::new(value, Uncertainty::Exact)
     }
 
-    fn from_estimate(estimate: &Estimate) -> Self {
+    /// A figure with the interval of its estimate, where that has one.
+    pub(super) fn from_estimate(estimate: &Estimate) -> Self {
         Self::within(estimate.value, estimate.half_width_95)
     }
 

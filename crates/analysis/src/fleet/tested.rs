@@ -5,10 +5,11 @@ use super::groups::are_sizes_alike;
 use super::spread::{Sample, judge_group};
 use super::verdicts::{RowOutcome, test_groups};
 use crate::accept::words::{accept_headline, capacity_text, reason_against};
-use diskproof_model::accept::AcceptVerdict;
+use diskproof_model::accept::{AcceptVerdict, Procedure};
 use diskproof_model::fleet::{FleetOutcome, TestedDisk};
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_percent};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// A sentence names at most this many disks; the table has all.
@@ -18,8 +19,20 @@ const NAMED_MAX: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct TestedDisks {
     disks: Vec<TestedDisk>,
-    /// The salt of each run's test, which goes on with the salt that it began with.
-    salts: BTreeMap<String, u64>,
+    /// By run, what tells its disk and its test from others.
+    evidence: BTreeMap<String, TestEvidence>,
+}
+
+/// The facts by which the tests of one disk are found.
+#[derive(Debug)]
+struct TestEvidence {
+    /// The salt of the test, which goes on with the salt that it began with.
+    salt: u64,
+    started: Timestamp,
+    is_probe: bool,
+    /// True if the serial number is surely that of the disk. A card reader, and the bridge of a USB
+    /// case, have one for whatever is in them.
+    has_own_serial: bool,
 }
 
 impl TestedDisks {
@@ -39,8 +52,13 @@ impl TestedDisks {
             }
         }
         let figures = &accept.figures;
-        self.salts
-            .insert(record.run_id.clone(), accept.data.plan.salt);
+        let evidence = TestEvidence {
+            salt: accept.data.plan.salt,
+            started: record.started.parse().unwrap_or(Timestamp::MIN),
+            is_probe: matches!(accept.data.plan.procedure, Procedure::Probe { .. }),
+            has_own_serial: has_own_serials(record, accept.data.target),
+        };
+        self.evidence.insert(record.run_id.clone(), evidence);
         self.disks.push(TestedDisk {
             name: format!("{} {target}", record.host.name),
             host: record.host.name.clone(),
@@ -58,6 +76,7 @@ impl TestedDisks {
             write_rate: figures.write_rate.map(|rate| rate.average),
             read_rate: figures.read_rate.map(|rate| rate.average),
             slower: None,
+            undecided_before: Vec::new(),
         });
         true
     }
@@ -76,7 +95,8 @@ impl TestedDisks {
         self.disks
     }
 
-    /// Drops the records of tests that were stopped and went on. Every decision stays.
+    /// Drops the records of tests that were stopped and went on, and of those that decided nothing
+    /// and were repeated. Every decision stays.
     fn drop_interrupted_tests(&mut self) {
         self.disks.sort_by_key(|disk| {
             let has_decided = disk.verdict != AcceptVerdict::Undecided;
@@ -84,20 +104,47 @@ impl TestedDisks {
         });
         let mut kept: Vec<TestedDisk> = Vec::new();
         for disk in std::mem::take(&mut self.disks) {
-            let is_superseded = disk.verdict == AcceptVerdict::Undecided
-                && kept.iter().any(|other| self.are_of_one_test(other, &disk));
-            if !is_superseded {
+            if disk.verdict != AcceptVerdict::Undecided {
                 kept.push(disk);
+                continue;
+            }
+            if kept.iter().any(|other| self.are_of_one_test(other, &disk)) {
+                continue;
+            }
+            match self.repetition_of(&disk, &kept) {
+                Some(index) => kept[index].undecided_before.push(disk.run_id),
+                None => kept.push(disk),
             }
         }
         self.disks = kept;
     }
 
+    /// The index of the later test that decided what this one left undecided; `None` without one. A
+    /// probe decides nothing for a test of the whole disk.
+    fn repetition_of(&self, undecided: &TestedDisk, decided: &[TestedDisk]) -> Option<usize> {
+        let evidence = self.evidence.get(&undecided.run_id)?;
+        decided.iter().position(|later| {
+            let Some(later_evidence) = self.evidence.get(&later.run_id) else {
+                return false;
+            };
+            let is_enough = match later.verdict {
+                AcceptVerdict::Accept | AcceptVerdict::Reject => true,
+                AcceptVerdict::NoFraudFound => evidence.is_probe,
+                AcceptVerdict::Undecided => false,
+            };
+            is_enough
+                && later_evidence.started > evidence.started
+                && later_evidence.has_own_serial
+                && evidence.has_own_serial
+                && is_same_disk(later, undecided)
+        })
+    }
+
     /// Returns `true` if both are records of one test, which goes on with the salt that it began
     /// with. Serial numbers prove nothing: a card reader has one for all of its cards.
     fn are_of_one_test(&self, one: &TestedDisk, other: &TestedDisk) -> bool {
-        let is_same_salt = self.salts.get(&one.run_id) == self.salts.get(&other.run_id);
-        one.host == other.host && is_same_salt
+        let salt_of = |disk: &TestedDisk| self.evidence.get(&disk.run_id).map(|test| test.salt);
+        one.host == other.host && salt_of(one) == salt_of(other)
     }
 
     /// The disks that are slower than the others of their model by the test of all fleets, each
@@ -161,6 +208,34 @@ impl TestedDisks {
     }
 }
 
+/// Returns `true` if both report the same model, size and serial numbers. A disk without a serial
+/// number may be any.
+fn is_same_disk(one: &TestedDisk, other: &TestedDisk) -> bool {
+    one.model == other.model
+        && one.claimed_bytes == other.claimed_bytes
+        && !one.serials.is_empty()
+        && one.serials == other.serials
+}
+
+/// Returns `true` if each disk of a target has a serial number of its own: the kernel has it by
+/// NVMe or from a memory card itself, or the disk reports the same one by a protocol of disks
+/// (SMART). That of SCSI does not tell a disk from a reader of cards.
+fn has_own_serials(record: &Record, target: usize) -> bool {
+    let Some(identity) = record.targets.get(target) else {
+        return false;
+    };
+    identity.disks().all(|disk| {
+        let is_reported = record.health.iter().any(|health| {
+            let protocol = health.protocol.as_deref();
+            health.disk == disk.name
+                && matches!(protocol, Some("ATA" | "NVMe"))
+                && health.serial.is_some()
+                && health.serial == disk.serial
+        });
+        is_reported || disk.name.starts_with("nvme") || disk.name.starts_with("mmcblk")
+    })
+}
+
 fn write_rate(disk: &TestedDisk) -> Option<f64> {
     disk.write_rate
 }
@@ -218,6 +293,11 @@ pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
         clauses.extend(verdict_clause(disks, verdict, participle));
     }
     clauses.extend(slower_clause(disks));
+    let left_out: usize = disks.iter().map(|disk| disk.undecided_before.len()).sum();
+    if left_out > 0 {
+        let earlier = counted(left_out as u64, "earlier undecided test");
+        clauses.push(format!("{earlier} left out"));
+    }
     let count = counted(disks.len() as u64, "disk");
     Some(format!("{count} tested: {}", clauses.join("; ")))
 }
@@ -296,6 +376,7 @@ mod tests {
     use super::*;
     use crate::fixture::accepted::{Fault, accepted};
     use diskproof_model::accept::AcceptRecord;
+    use diskproof_model::health::DiskHealth;
     use diskproof_model::record::TaskResult;
 
     fn record(number: usize, fault: Fault) -> Record {
@@ -445,6 +526,87 @@ mod tests {
         let mut genuine = record(1, Fault::None);
         genuine.run_id = "genuine".to_owned();
         let disks = judged(&[record(1, Fault::Wraps), genuine]);
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
+    }
+
+    /// A test of the disk S1, whose serial number SMART has, too.
+    fn test_of_one_disk(run_id: &str, started: &str, verdict: AcceptVerdict) -> Record {
+        let mut record = record(1, Fault::None);
+        record.run_id = run_id.to_owned();
+        record.started = started.to_owned();
+        for layer in &mut record.targets[0].layers {
+            layer.serial = Some("S1".to_owned());
+            record.health.push(DiskHealth {
+                disk: layer.name.clone(),
+                protocol: Some("ATA".to_owned()),
+                serial: Some("S1".to_owned()),
+                ..DiskHealth::default()
+            });
+        }
+        let test = accept_of(&mut record);
+        test.figures.verdict = verdict;
+        // Each test has a salt of its own.
+        test.data.plan.salt = run_id.bytes().map(u64::from).sum();
+        record
+    }
+
+    #[test]
+    fn undecided_test_that_was_repeated_is_left_out() {
+        let first = test_of_one_disk("first", "2026-11-30T01:00:00Z", AcceptVerdict::Undecided);
+        // Before it as a text, an hour after it as a time.
+        let later = test_of_one_disk("later", "2026-11-30T00:00:00-02:00", AcceptVerdict::Accept);
+        for records in [[first.clone(), later.clone()], [later, first.clone()]] {
+            let disks = judged(&records);
+            assert_eq!(disks.len(), 1);
+            assert_eq!(disks[0].undecided_before, ["first"]);
+            assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Alike));
+        }
+        let rejected = test_of_one_disk("later", "2026-11-30T02:00:00Z", AcceptVerdict::Reject);
+        let disks = judged(&[first, rejected]);
+        assert_eq!(disks.len(), 1);
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
+    }
+
+    /// Each of these leaves the disk of the first test undecided.
+    #[test]
+    fn undecided_test_stays_unless_a_later_one_of_its_disk_decided() {
+        let first = test_of_one_disk("first", "2026-11-30T01:00:00Z", AcceptVerdict::Undecided);
+        let later = test_of_one_disk("later", "2026-11-30T02:00:00Z", AcceptVerdict::Accept);
+        let before = test_of_one_disk("before", "2026-11-30T00:00:00Z", AcceptVerdict::Accept);
+        let mut probe = later.clone();
+        accept_of(&mut probe).figures.verdict = AcceptVerdict::NoFraudFound;
+        accept_of(&mut probe).data.plan.procedure = Procedure::Probe { filler_bytes: None };
+        let mut other = later.clone();
+        let mut larger = later.clone();
+        accept_of(&mut larger).data.plan.size_bytes += 4096;
+        for layer in &mut other.targets[0].layers {
+            layer.serial = Some("S2".to_owned());
+        }
+        // A reader of cards reports its own number for each of them, by the protocol of SCSI.
+        let mut reader = later.clone();
+        reader.health[0].protocol = Some("SCSI".to_owned());
+        let mut silent = later.clone();
+        silent.health.clear();
+        for decided in [before, probe, other, larger, reader, silent] {
+            let disks = judged(&[first.clone(), decided]);
+            assert_eq!(disks.len(), 2);
+            assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Undecided));
+        }
+        let mut nvme = [first, later];
+        for record in &mut nvme {
+            record.health.clear();
+            record.targets[0].layers[0].name = "nvme0n1".to_owned();
+        }
+        assert_eq!(judged(&nvme).len(), 1);
+    }
+
+    /// A rejected test of a disk stays beside an accepted one.
+    #[test]
+    fn rejected_test_is_never_left_out() {
+        let rejected = test_of_one_disk("first", "2026-11-30T01:00:00Z", AcceptVerdict::Reject);
+        let later = test_of_one_disk("later", "2026-11-30T02:00:00Z", AcceptVerdict::Accept);
+        let disks = judged(&[rejected, later]);
+        assert_eq!(disks.len(), 2);
         assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
     }
 

@@ -305,15 +305,9 @@ fn access_plan(reads: u32, identity: &TargetIdentity) -> AccessPlan {
 
 /// Random reads in the first `percent` % of the span.
 fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlags) -> Workload {
-    let span_bytes = match span.length_bytes {
-        Some(bytes) => bytes,
-        None => target_bytes.saturating_sub(span.start_bytes),
-    };
-    let part_bytes = (u128::from(span_bytes) * u128::from(percent) / 100) as u64;
-    let whole_pages = part_bytes / PAGE_BYTES;
     let name = short_stroke_name(f64::from(percent));
     Workload {
-        span: Span::new(span.start_bytes, Some(whole_pages * PAGE_BYTES)),
+        span: stroke_span(f64::from(percent), span, target_bytes),
         stop: Stop {
             precision: Some(STROKE_PRECISION),
             time_ns: Some(STROKE_TIME_NS - STROKE_WARMUP_NS),
@@ -323,6 +317,18 @@ fn stroke(percent: u32, span: Span, target_bytes: u64, measuring: &MeasuringFlag
         engine: measuring.engine.unwrap_or(EngineChoice::Auto),
         ..Workload::named(&name)
     }
+}
+
+/// The first `percent` % of a span of the target, in whole pages.
+pub(crate) fn stroke_span(percent: f64, span: Span, target_bytes: u64) -> Span {
+    let span_bytes = match span.length_bytes {
+        Some(bytes) => bytes,
+        None => target_bytes.saturating_sub(span.start_bytes),
+    };
+    // Exact below 2^53 bytes, and percentages are whole numbers.
+    let part_bytes = (span_bytes as f64 * percent / 100.0) as u64;
+    let whole_pages = part_bytes / PAGE_BYTES;
+    Span::new(span.start_bytes, Some(whole_pages * PAGE_BYTES))
 }
 
 /// Size of the scratch file in a directory; `None` for other targets.

@@ -2,6 +2,7 @@
 //! of fio, on one or several targets.
 
 mod recorded;
+mod resized;
 
 use crate::agreement::Agreement;
 use crate::document_files::DocumentFile;

@@ -352,8 +352,46 @@ impl FioJob {
         if self.file_set.filename.is_none() {
             return 0;
         }
+        if let Some(bytes) = self.grown_bytes(self.copies.count)
+            && let Some(each) = self.bytes_in_each_file()
+        {
+            return bytes.saturating_sub(each);
+        }
         let increment = self.extent.increment.bytes(0);
         increment.saturating_mul(self.copies.count.saturating_sub(1))
+    }
+
+    /// True if each of its copies may make the files that they share longer: it begins at a
+    /// percentage of what it finds, and moves its bytes from there on.
+    pub(crate) fn grows_by_percent(&self) -> bool {
+        let extent = &self.extent;
+        let is_in_percent = [extent.offset, extent.increment]
+            .iter()
+            .any(|place| matches!(place, Amount::Percent(_)));
+        let has_bytes = matches!(extent.size, Some(Amount::Bytes(_)));
+        is_in_percent && has_bytes && extent.file_bytes.is_none() && self.copies.count > 1
+    }
+
+    /// The bytes of each of its several new files as this copy finds it; `None` where its place
+    /// does not depend on that.
+    pub(crate) fn bytes_before_copy(&self, copy: u64) -> Option<u64> {
+        let place = copy_numbers(self.copies.count).position(|number| number == copy)?;
+        self.grown_bytes(place as u64)
+    }
+
+    /// The bytes of each of its several new files once so many of its copies have made it, in the
+    /// order of fio.
+    fn grown_bytes(&self, copies: u64) -> Option<u64> {
+        if !self.grows_by_percent() || self.file_set.found_bytes.is_some() {
+            return None;
+        }
+        let each = self.bytes_in_each_file()?;
+        let mut bytes = 0;
+        for number in copy_numbers(self.copies.count).take(copies as usize) {
+            let start = self.start_of_copy(number, Some(bytes))?;
+            bytes = bytes.max(start.saturating_add(each));
+        }
+        Some(bytes)
     }
 
     /// The bytes of the whole blocks in all of its several files that stay.

@@ -7,7 +7,7 @@ use super::placement::FilePart;
 use diskproof_compat::fio_values::Amount;
 use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests, mean_bytes};
 use diskproof_model::op::OpKind;
-use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
+use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder, FioSeed};
 use std::cell::OnceCell;
 
 /// A job whose copies make more requests is not counted before it runs: that takes a second. It
@@ -47,6 +47,8 @@ impl OrderedCopy {
         let fio_amount = job.requests.fio_amount?;
         let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
         order.draws.job = u32::try_from(among_all + 1).unwrap_or(u32::MAX);
+        // fio forgets in the first copy that a job with `randseed` repeats its places.
+        order.draws.seeds_places |= in_section > 0 && matches!(order.draws.seed, FioSeed::Given(_));
         let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
         if extents.count > u64::from(FIO_FILES_MAX) {
             return Some(Err("more files than can be chosen from"));

@@ -352,10 +352,8 @@ fn check_files_stay(job: &FioJob, translation: &Translation<'_>) -> Translated<(
     let are_new = all_paths(job, translation)
         .iter()
         .all(|path| translation.path_kind(path) == PathKind::Nothing);
-    let is_left = translation.is_as_fio()
-        && job.engine() != EngineKind::Null
-        && !job.file_set.unlinks
-        && !job.file_set.only_creates;
+    let is_left =
+        translation.is_as_fio() && job.engine() != EngineKind::Null && !job.file_set.unlinks;
     if !is_left || !are_new {
         return Ok(());
     }

@@ -1,11 +1,12 @@
 //! Refuses thresholds about figures that the plan does not measure, before the run begins.
 
 use crate::failure::Failure;
-use diskproof_analysis::expect::Expected;
+use diskproof_analysis::expect::{Expected, Quantity, names_rate_of_inserts};
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_model::figure::{Part, names_of_part};
 use diskproof_model::files::{FileStep, FilesPlan};
 use diskproof_model::plan::{Decide, Plan};
+use diskproof_model::postgres::PostgresLoad;
 use diskproof_model::rate::RateCellKind;
 use diskproof_model::surface::SeekPattern;
 
@@ -53,12 +54,17 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     {
         return Err(format!("this run skips {name}: {}", skipped.why));
     }
+    let inserts = names_of_inserts(plan);
+    if inserts.contains(name) {
+        return check_inserts_answerable(expected);
+    }
     let workloads = plan.workloads();
     let Some(workload) = workloads.iter().find(|workload| workload.name == *name) else {
         let mut names: Vec<String> = workloads
             .iter()
             .map(|workload| workload.name.clone())
             .collect();
+        names.extend(inserts);
         names.extend(survey_figures(plan));
         return Err(format!(
             "there is no workload '{name}'; there are {}",
@@ -68,6 +74,30 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     match expected.op {
         Some(kind) if !workload.makes(kind) => Err(format!("{name} has no such operations")),
         _ => Ok(()),
+    }
+}
+
+/// The names of the INSERTs that the plan measures.
+fn names_of_inserts(plan: &Plan) -> Vec<String> {
+    match plan.inserts() {
+        Some(inserts) => inserts
+            .server
+            .loads
+            .iter()
+            .map(PostgresLoad::subject)
+            .collect(),
+        None => Vec::new(),
+    }
+}
+
+/// Checks a threshold about INSERTs, of which a gate judges the rate.
+fn check_inserts_answerable(expected: &Expected) -> Result<(), String> {
+    match expected.quantity {
+        Quantity::Figure(metric) if names_rate_of_inserts(metric, expected.op) => Ok(()),
+        _ => Err(format!(
+            "INSERTs have a rate only; write {}.iops",
+            expected.workload
+        )),
     }
 }
 
@@ -152,13 +182,19 @@ fn check_files_answerable(files: &FilesPlan, expected: &Expected) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::plan::{Task, Workload, Workloads};
+    use diskproof_model::plan::{Inserts, Task, Workload, Workloads};
+    use diskproof_model::postgres::PostgresPlan;
 
     /// Why a plan with one workload named `read` cannot answer a threshold; `None` where it can.
     fn refusal(expression: &str) -> Option<String> {
         let workloads = Workloads::as_planned(vec![Workload::named("read")]);
+        refusal_of(Task::Workloads(workloads), expression)
+    }
+
+    /// The same of a plan with this task.
+    fn refusal_of(task: Task, expression: &str) -> Option<String> {
         let plan = Plan {
-            tasks: vec![Task::Workloads(workloads)],
+            tasks: vec![task],
             ..Plan::default()
         };
         let expected: Expected = expression.parse().unwrap();
@@ -172,5 +208,38 @@ mod tests {
         for expression in ["raed.iops>1000", "read.write.iops>1000", "load.rate>1000"] {
             assert!(refusal(expression).is_some(), "{expression}");
         }
+    }
+
+    /// `commit --postgres --only insert-fdatasync-c1` has no workload of its own.
+    #[test]
+    fn threshold_on_inserts_is_refused_unless_it_is_their_rate() {
+        let inserts = || Inserts {
+            server: PostgresPlan {
+                programs: String::new(),
+                version: "15.8".to_owned(),
+                loads: vec![PostgresLoad {
+                    name: "fdatasync-c1".to_owned(),
+                    clients: 1,
+                    synchronous_commit: true,
+                    wal_sync_method: "fdatasync".to_owned(),
+                    pgbench: false,
+                }],
+                rounds: 1,
+                slice_ns: 1_000_000_000,
+                trial: None,
+            },
+            between: Workloads::as_planned(Vec::new()),
+        };
+        let refusal = |expression: &str| refusal_of(Task::Inserts(inserts()), expression);
+        assert_eq!(refusal("postgres-fdatasync-c1.iops>=1"), None);
+        for expression in [
+            "postgres-fdatasync-c1.p99<1ms",
+            "postgres-fdatasync-c1.write.iops>1",
+            "fdatasync-c1.iops>1",
+        ] {
+            assert!(refusal(expression).is_some(), "{expression}");
+        }
+        let why = refusal("postgres-fsync-c1.iops>1").unwrap();
+        assert!(why.contains("postgres-fdatasync-c1"), "{why}");
     }
 }

@@ -53,7 +53,7 @@ fn every_format_is_written_whole_and_alone() {
     let mut outputs = Vec::new();
     for format in FORMATS {
         match format.requires {
-            Requires::Nothing | Requires::Workloads | Requires::Charts => {
+            Requires::Nothing | Requires::Workloads | Requires::Figures | Requires::Charts => {
                 outputs.push(format!("a{}", format.extension));
             }
             // A sweep has them, or rays.

@@ -3,6 +3,7 @@
 //! not fit together.
 
 use super::job_options::fio_option;
+use super::normal::{DIGITS_DEFAULT, NumberForm};
 use crate::job_command::{CommandTime, JobCommand};
 use crate::jobs::{DescribedJob, DescribedJobs};
 use std::path::PathBuf;
@@ -132,6 +133,17 @@ impl DescribedJobs {
             }
         }
         false
+    }
+
+    /// How the sizes and rates of a job are shown.
+    pub(super) fn number_form(&self, job: &DescribedJob) -> NumberForm {
+        let digits = self.value(job, "significant_figures");
+        NumberForm {
+            base: job.base,
+            digits: digits
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(DIGITS_DEFAULT),
+        }
     }
 
     /// True if the job sets a switch to anything but 0.

@@ -174,7 +174,7 @@ fn entry_without_figures(described: &DescribedJobs, job: &DescribedJob, jobs: u6
         name: job.name.clone(),
         group: job.group,
         description: described.value(job, "description"),
-        base: job.base,
+        form: described.number_form(job),
         jobs,
         files: 1,
         is_mixed: matches!(unified.as_str(), "1" | "mixed"),

@@ -64,16 +64,44 @@ struct BytesText {
     second: String,
 }
 
-/// Bytes in units of both bases, first in the job's. `per` follows each unit: `/s` for a rate.
-fn bytes_text(bytes: u64, base: Base, per: &str) -> BytesText {
-    let unit = format!("B{per}");
-    let other = match base {
-        Base::Binary => Base::Decimal,
-        Base::Decimal => Base::Binary,
-    };
-    BytesText {
-        first: shortened(bytes, 4, base, &unit),
-        second: shortened(bytes, 4, other, &unit),
+/// How the sizes and rates of a job are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NumberForm {
+    /// The unit of bytes that comes first.
+    pub(super) base: Base,
+    /// The most digits (`significant_figures`).
+    pub(super) digits: usize,
+}
+
+impl Default for NumberForm {
+    fn default() -> Self {
+        Self {
+            base: Base::default(),
+            digits: DIGITS_DEFAULT,
+        }
+    }
+}
+
+/// The digits of fio without `significant_figures`.
+pub(super) const DIGITS_DEFAULT: usize = 4;
+
+impl NumberForm {
+    /// Bytes in units of both bases, first in the job's. `per` follows each unit: `/s` for a rate.
+    fn bytes_text(self, bytes: u64, per: &str) -> BytesText {
+        let unit = format!("B{per}");
+        let other = match self.base {
+            Base::Binary => Base::Decimal,
+            Base::Decimal => Base::Binary,
+        };
+        BytesText {
+            first: shortened(bytes, self.digits, self.base, &unit),
+            second: shortened(bytes, self.digits, other, &unit),
+        }
+    }
+
+    /// A number without a unit, such as a rate of operations.
+    fn number_text(self, number: u64) -> String {
+        shortened(number, self.digits, Base::Decimal, "")
     }
 }
 
@@ -109,18 +137,18 @@ pub(super) fn entry_text(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> St
     }
     text.push_str(&footer_text(entry));
     if let Some(steady) = &entry.steady {
-        text.push_str(&steady_text(steady, entry.base));
+        text.push_str(&steady_text(steady, entry.form));
     }
     text
 }
 
-fn steady_text(steady: &SteadyEntry, base: Base) -> String {
+fn steady_text(steady: &SteadyEntry, form: NumberForm) -> String {
     let outcome = &steady.outcome;
-    let rate = bytes_text(steady.mean(&outcome.rate_samples), base, "/s");
+    let rate = form.bytes_text(steady.mean(&outcome.rate_samples), "/s");
     let latency = match steady.end.figure {
         SteadyFigure::Latency => {
             let mean = steady.mean(&outcome.latency_samples);
-            format!(", lat={}nsec", shortened(mean, 4, Base::Decimal, ""))
+            format!(", lat={}nsec", form.number_text(mean))
         }
         SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
     };
@@ -129,7 +157,7 @@ fn steady_text(steady: &SteadyEntry, base: Base) -> String {
         if outcome.is_attained { "yes" } else { "no" },
         rate.first,
         rate.second,
-        shortened(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
+        form.number_text(steady.mean(&outcome.iops_samples)),
         steady.figure(),
         match steady.end.test {
             SteadyTest::Deviation => "mean dev",
@@ -156,13 +184,13 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
         "write" => "; 0 zone resets",
         _ => "",
     };
-    let rate = bytes_text(stats.rate(), entry.base, "/s");
+    let rate = entry.form.bytes_text(stats.rate(), "/s");
     let mut text = format!(
         "  {name}: IOPS={}, BW={} ({})({}/{}msec){resets}\n",
-        shortened(stats.iops() as u64, 4, Base::Decimal, ""),
+        entry.form.number_text(stats.iops() as u64),
         rate.first,
         rate.second,
-        bytes_text(stats.bytes, entry.base, "").first,
+        entry.form.bytes_text(stats.bytes, "").first,
         stats.runtime_ms
     );
     let (clat, lat) = (entry.clat(stats), entry.lat(stats));
@@ -193,7 +221,11 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
             ));
         }
     }
-    text.push_str(&sampled_rates_text(stats, direction.group_rate, entry.base));
+    text.push_str(&sampled_rates_text(
+        stats,
+        direction.group_rate,
+        entry.form.base,
+    ));
     text
 }
 
@@ -354,7 +386,7 @@ fn footer_text(entry: &JobEntry) -> String {
 /// The lines of a group; `entries` are its members, at least one.
 pub(super) fn group_text(number: usize, entries: &[&JobEntry]) -> String {
     // As in fio, that of the last entry.
-    let base = entries.last().map(|entry| entry.base).unwrap_or_default();
+    let form = entries.last().map(|entry| entry.form).unwrap_or_default();
     let mut text = format!("\nRun status group {number} (all jobs):\n");
     let mut totals = Vec::new();
     let names = match entries.first() {
@@ -372,10 +404,10 @@ pub(super) fn group_text(number: usize, entries: &[&JobEntry]) -> String {
             continue;
         };
         let name = name.to_uppercase();
-        let rate = bytes_text(total.rate(), base, "/s");
-        let lowest_rate = bytes_text(total.rate_min, base, "/s");
-        let highest_rate = bytes_text(total.rate_max, base, "/s");
-        let bytes = bytes_text(total.bytes, base, "");
+        let rate = form.bytes_text(total.rate(), "/s");
+        let lowest_rate = form.bytes_text(total.rate_min, "/s");
+        let highest_rate = form.bytes_text(total.rate_max, "/s");
+        let bytes = form.bytes_text(total.bytes, "");
         let _ = writeln!(
             text,
             "{name:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",

@@ -6,7 +6,7 @@ use super::frame::{EMULATES, RunFrame};
 use super::iolog::{cut_notes, iologs};
 use super::json::{JsonForm, document};
 use super::logs::logs;
-use super::normal::{disk_lines, entry_text, group_text, shortened};
+use super::normal::{NumberForm, disk_lines, entry_text, group_text, shortened};
 use super::stats::{JobEntry, JobError};
 use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
@@ -124,7 +124,8 @@ impl FioPrinter {
             let (name, group) = (&job.name, job.group);
             let rw_option = self.value_or(job, "rw", "read");
             let rw = shown_rw(&rw_option);
-            let [reads, writes, trims] = job.block_sizes.map(|sizes| shown_sizes(sizes, job.base));
+            let form = self.described.number_form(job);
+            let [reads, writes, trims] = job.block_sizes.map(|sizes| shown_sizes(sizes, form));
             let engine = self.value_or(job, "ioengine", "psync");
             let depth = bytes(&self.value_or(job, "iodepth", "1"), Base::Binary).unwrap_or(1);
             let _ = writeln!(
@@ -403,9 +404,9 @@ fn threads_and_processes(threads: u64, processes: u64) -> String {
 }
 
 /// The smallest and the largest size of one direction.
-fn shown_sizes(sizes: SizeRange, base: Base) -> String {
-    let smallest = shortened(sizes.least, 4, base, "B");
-    let largest = shortened(sizes.most, 4, base, "B");
+fn shown_sizes(sizes: SizeRange, form: NumberForm) -> String {
+    let smallest = shortened(sizes.least, form.digits, form.base, "B");
+    let largest = shortened(sizes.most, form.digits, form.base, "B");
     format!("{smallest}-{largest}")
 }
 

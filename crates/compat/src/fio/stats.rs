@@ -2,6 +2,7 @@
 //! group, from the measurements of its members.
 
 use super::counted_ops::{counted_kinds, is_done_in_warmup, ops_of_kinds};
+use super::normal::NumberForm;
 use super::rates::{IntervalSum, add_to_intervals};
 use super::sync_counts::{call_in_order, fsyncs};
 use super::values::{Base, bytes};
@@ -24,8 +25,8 @@ pub(super) struct JobEntry {
     /// True of an entry that fio prints, empty, in place of a job without figures (`stats=0`).
     pub is_blank: bool,
     pub options: Vec<JobOption>,
-    /// The unit in which the output shows sizes first.
-    pub base: Base,
+    /// How the output shows sizes and rates.
+    pub(super) form: NumberForm,
     /// Copies, over all jobs of the entry.
     pub jobs: u64,
     /// Files that each of them visits in turn.

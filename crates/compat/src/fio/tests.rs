@@ -785,6 +785,34 @@ fn job_that_finds_no_file_has_its_depth() {
     assert_eq!(json["jobs"][0]["latency_percentile"], 100.0);
 }
 
+/// `significant_figures=3` of fio 3.33.
+#[test]
+fn numbers_have_the_digits_that_a_job_asks_for() {
+    let described = || DescribedJobs {
+        global: vec![option("significant_figures", Some("3"))],
+        jobs: vec![DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+                files: Vec::new(),
+            }],
+            copies: 1,
+            block_sizes: [SizeRange {
+                least: 4096,
+                most: 65_536,
+            }; 3],
+            ..DescribedJob::default()
+        }],
+    };
+    let heading = (request("--name=a").printer)(described()).begin();
+    assert!(heading.contains("(R) 4.0KiB-64KiB, "), "{heading}");
+    let text = (request("--name=a").printer)(described()).end(&result(&[reads("a")]));
+    let text = text.stdout;
+    assert!(text.contains("BW=3.9MiB/s (4.1MB/s)(7.8MiB/"), "{text}");
+    assert!(text.contains("io=7.8MiB (8.2MB)"), "{text}");
+}
+
 #[test]
 fn base_of_units_decides_which_one_is_shown_first() {
     let text = |base: Base| {

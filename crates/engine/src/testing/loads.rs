@@ -73,6 +73,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
             seed: FioSeed::Repeated,
             repeats_all: false,
             verifies: false,
+            seeds_places: false,
         },
         kinds: vec![kind(OpKind::Read), kind(OpKind::Write)],
         read_percent: 50,

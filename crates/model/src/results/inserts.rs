@@ -40,7 +40,7 @@ impl ResultOfTask for PostgresRecord {
 
     fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
         for load in &self.loads {
-            let name = format!("postgres-{}", load.data.load.name);
+            let name = load.data.load.subject();
             list.table(&Key::new(Part::Other, name).op("insert"), SERVER_LOAD, load);
         }
         for trial in &self.trials {

@@ -133,6 +133,7 @@ mod tests {
                 seed: FioSeed::Repeated,
                 repeats_all: false,
                 verifies: false,
+                seeds_places: false,
             },
             kinds: vec![FioKind {
                 does: OpKind::Read,

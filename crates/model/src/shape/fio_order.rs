@@ -60,6 +60,10 @@ pub struct FioDraws {
     /// Writes draw their sizes as reads do, because reads check them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verifies: bool,
+    /// The places begin where the other numbers do (`randseed` of the copies behind the first one),
+    /// instead of at a seed that the user does not set.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seeds_places: bool,
 }
 
 /// Where the random numbers of a job begin.

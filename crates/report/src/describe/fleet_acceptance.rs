@@ -66,8 +66,8 @@ fn rate_text(rate: Option<f64>) -> String {
     labels::or_unknown(rate.map(format_throughput))
 }
 
-/// Says how much slower a disk is than the others of its model, and why it is not accepted. Empty
-/// for an accepted disk of usual speed.
+/// Says how much slower a disk is than the others of its model, why it is not accepted, and which
+/// tests this one replaces. Empty for an accepted disk of usual speed that was tested once.
 fn remark_text(disk: &TestedDisk) -> String {
     let mut parts = Vec::new();
     if let Some(speed) = disk.slower {
@@ -75,6 +75,13 @@ fn remark_text(disk: &TestedDisk) -> String {
         parts.push(format!("{share} slower than the others of its model"));
     }
     parts.extend(disk.reason.clone());
+    match disk.undecided_before.len() {
+        0 => {}
+        1 => parts.push("an earlier undecided test of it is left out".to_owned()),
+        count => parts.push(format!(
+            "{count} earlier undecided tests of it are left out"
+        )),
+    }
     parts.join("; ")
 }
 
@@ -100,6 +107,7 @@ mod tests {
             write_rate: Some(180e6),
             read_rate: None,
             slower: None,
+            undecided_before: Vec::new(),
         }
     }
 
@@ -134,5 +142,10 @@ mod tests {
         let accepted = row_of(tested(AcceptVerdict::Accept));
         assert!(accepted[2].starts_with('✓') && accepted[6].is_empty());
         assert!(tested_disks_table(&[]).is_none());
+        let repeated = row_of(TestedDisk {
+            undecided_before: vec!["first".to_owned()],
+            ..tested(AcceptVerdict::Accept)
+        });
+        assert!(repeated[6].contains("earlier undecided test"));
     }
 }

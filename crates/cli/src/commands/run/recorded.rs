@@ -1,6 +1,7 @@
 //! Measures again what was recorded: `run --like` with the workloads that repeat an observed load,
 //! and `run RECORD` with the plan of a saved run, followed by what changed since.
 
+use super::resized::fit_to_target;
 use crate::agreement::{Agreement, agree};
 use crate::commands::accept::repeated_test;
 use crate::commands::check::layers;
@@ -119,6 +120,9 @@ pub(super) fn repeat(
     }
     let mut plan = repeated_plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
+    if let Some(note) = fit_to_target(&mut plan, &record.targets, &identities) {
+        flags.verbosity().note(&format!("{name}: {note}"));
+    }
     repeat_test_anew(&mut plan, &identities, flags)?;
     let programs = find_programs(&mut plan, &identities, flags, agreement)?;
     let flags_with_limits = with_recorded_limits(flags, &plan, &name)?;

@@ -13,7 +13,7 @@
 //! | `FilePart::file_bytes` | the file that a copy leaves, where it stays |
 
 use super::roots::{JobFiles, PAGE_BYTES, TargetRoot};
-use crate::job_file::jobs::FioJob;
+use crate::job_file::jobs::{FioJob, copy_numbers};
 use crate::job_file::translation::{JobFileError, Translated};
 use diskproof_compat::fio_values::Amount;
 use std::collections::BTreeMap;
@@ -125,7 +125,7 @@ fn parts_in_files(
 ) -> Translated<Vec<FilePart>> {
     let job = files.job;
     if let Some(part) = kept_part(job) {
-        return Ok(vec![part; job.copies.count as usize]);
+        return Ok(parts_of_kept(job, part));
     }
     let users = members
         .iter()
@@ -137,22 +137,29 @@ fn parts_in_files(
         None if job.extent.size.is_none() => first_file_bytes(files, members, earlier, root),
         whole => whole,
     };
-    // As in fio, all copies take a percentage of the file as it was found, or as the first one
-    // makes it.
     let percent_of = root
         .found_bytes()
         .or(file_bytes)
         .or(job.extent.new_file_bytes());
-    let found_bytes = whole.or_else(|| first_file_bytes(files, members, earlier, root));
+    let made_bytes = first_file_bytes(files, members, earlier, root);
+    let found_bytes = whole.or(made_bytes);
     let has_own_file = files.has_file_per_copy || job.copies.count == 1;
     let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
-    let mut parts = Vec::new();
-    for copy in job.copies.first_in_section..job.copies.first_in_section + job.copies.count {
-        let mut part = copy_part(job, copy, file_bytes, percent_of, root)?;
+    // As in fio, a copy takes a percentage of the file as those before it leave it. The first one
+    // makes a new file, of which it takes nothing.
+    let mut grown = if file_bytes.is_none() && !has_own_file && job.grows_by_percent() {
+        Some(root.found_bytes().or(made_bytes).unwrap_or(0))
+    } else {
+        None
+    };
+    let mut parts: BTreeMap<u64, FilePart> = BTreeMap::new();
+    for number in copy_numbers(job.copies.count) {
+        let copy = job.copies.first_in_section + number;
+        let mut part = copy_part(job, copy, file_bytes, grown.or(percent_of), root)?;
         if is_new_file {
             fit_new_file(job, copy, &mut part);
         }
-        part.found_bytes = root.found_bytes().or(found_bytes);
+        part.found_bytes = grown.or(root.found_bytes()).or(found_bytes);
         reach_last_block(job, &mut part);
         if files.has_file_per_copy && job.requests.fio_amount.is_none() {
             let block = job.smallest_block();
@@ -164,9 +171,10 @@ fn parts_in_files(
                 part.start = 0;
             }
         }
-        parts.push(part);
+        grown = grown.map(|bytes| bytes.max(part.file_bytes));
+        parts.insert(copy, part);
     }
-    Ok(parts)
+    Ok(parts.into_values().collect())
 }
 
 /// The part of each copy of a job whose several files stay: all of them; `None` for another job.
@@ -182,6 +190,19 @@ fn kept_part(job: &FioJob) -> Option<FilePart> {
         found_bytes: job.file_set.found_bytes,
         file_start: 0,
     })
+}
+
+/// The part of each copy of a job whose several files stay. A copy finds new ones as those before
+/// it leave them, where it takes a percentage of them.
+fn parts_of_kept(job: &FioJob, part: FilePart) -> Vec<FilePart> {
+    let mut parts = Vec::new();
+    for copy in 0..job.copies.count {
+        parts.push(FilePart {
+            found_bytes: part.found_bytes.or_else(|| job.bytes_before_copy(copy)),
+            ..part
+        });
+    }
+    parts
 }
 
 /// The bytes of a job's first file, as it exists or as the jobs with the `earlier` parts leave it;

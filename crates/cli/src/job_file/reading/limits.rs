@@ -285,15 +285,20 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     if given.text.contains(['-', ':']) {
         return set_drawn_file_size(reader, given, job);
     }
+    let each_bytes = reader.bytes("filesize", 0)?;
+    set_each_file_size(given, each_bytes, job)
+}
+
+/// Gives each file of the job this size.
+fn set_each_file_size(given: GivenValue<'_>, bytes: u64, job: &mut FioJob) -> Translated<()> {
+    if bytes == 0 {
+        return Err(given.error("a file has at least one byte"));
+    }
     let names = match &job.file_set.filename {
         Some(filename) => filename.names.len() as u64,
         None => 1,
     };
-    let each_bytes = reader.bytes("filesize", 0)?;
-    if each_bytes == 0 {
-        return Err(given.error("a file has at least one byte"));
-    }
-    job.extent.file_bytes = Some(each_bytes.saturating_mul(job.file_set.count.max(names)));
+    job.extent.file_bytes = Some(bytes.saturating_mul(job.file_set.count.max(names)));
     Ok(())
 }
 
@@ -306,6 +311,10 @@ fn set_drawn_file_size(
 ) -> Translated<()> {
     let (low, high) = given.text.split_once(['-', ':']).unwrap_or_default();
     let range = given.size(low.trim())?..given.size(high.trim())?;
+    // As in fio, nothing is drawn from a single size.
+    if range.start == range.end {
+        return set_each_file_size(given, range.start, job);
+    }
     if range.is_empty() || range.start == 0 {
         return Err(given.error("write a smaller and a larger size, such as 1m-2m"));
     }

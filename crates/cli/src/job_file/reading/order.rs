@@ -339,11 +339,14 @@ impl JobReader<'_> {
             None if self.optional_flag("randrepeat")? == Some(false) => FioSeed::OfRun,
             None => FioSeed::Repeated,
         };
+        let repeats_all = self.flag("allrandrepeat")?;
         Ok(FioDraws {
             job: 1,
             seed,
-            repeats_all: self.flag("allrandrepeat")?,
+            repeats_all,
             verifies: job.flags.verify == Some(true) || job.flags.signs_only,
+            seeds_places: self.optional_flag("randrepeat")? == Some(false)
+                && (matches!(seed, FioSeed::Given(_)) || repeats_all),
         })
     }
 

@@ -134,3 +134,47 @@ fn job_without_repeated_numbers_moves_its_bytes_in_each_run() {
     }
     assert!(sync_counts.len() > 1, "{sync_counts:?}");
 }
+
+/// The reads and their bytes, then the writes and theirs, of each copy by fio 3.33.
+#[test]
+fn copies_with_a_seed_have_the_places_of_fio() {
+    let second_and_third = [
+        [(224, 917_504), (221, 1_810_432)],
+        [(251, 1_028_096), (304, 2_490_368)],
+    ];
+    let of_all = [
+        [(289, 1_183_744), (289, 2_367_488)],
+        [(161, 659_456), (167, 1_368_064)],
+    ];
+    for (options, first, others) in [
+        (
+            "randseed=1234",
+            [(273, 1_118_208), (244, 1_998_848)],
+            second_and_third,
+        ),
+        (
+            "randseed=1234\nrandrepeat=0",
+            [(310, 1_269_760), (288, 2_359_296)],
+            second_and_third,
+        ),
+        (
+            "randseed=7\nallrandrepeat=1",
+            [(298, 1_220_608), (296, 2_424_832)],
+            of_all,
+        ),
+        (
+            "allrandrepeat=1\nrandrepeat=0",
+            [(327, 1_339_392), (324, 2_654_208)],
+            of_all,
+        ),
+    ] {
+        let text =
+            format!("[a]\ndirectory=/data\nrw=randrw\nsize=4m\nbs=4k,8k\nnumjobs=3\n{options}\n");
+        let plan = translated(&text, AS_FIO).unwrap().plan;
+        let mut moved = Vec::new();
+        for workload in &plan.workloads {
+            moved.push(made(&workload.flags, 1).moved);
+        }
+        assert_eq!(moved, [first, others[0], others[1]], "{options}");
+    }
+}

@@ -297,6 +297,51 @@ fn file_grows_with_copies_at_percentages_of_what_was_found() {
     assert_eq!(file_bytes(&with_own_files([1_843_200, 0])), 1_904_640);
 }
 
+/// The sizes that fio 3.33 leaves: a copy takes its percentage of what those before it made.
+#[test]
+fn new_files_grow_with_each_copy_at_a_percentage() {
+    let three = ["a", "b", "c"];
+    let files = "/data/a:/data/b:/data/c";
+    for (options, names, bytes) in [
+        (
+            format!("size=1500k\noffset=99%\nnumjobs=3\nfilename={files}"),
+            &three[..],
+            1_523_712,
+        ),
+        (
+            format!("size=1500k\noffset=50%\nnumjobs=2\nfilename={files}"),
+            &three[..],
+            770_048,
+        ),
+        (
+            "size=1536k\noffset=50%\nnumjobs=3\nfilename=/data/a".to_owned(),
+            &three[..1],
+            2_752_512,
+        ),
+        (
+            "size=1m\noffset=50%\nnumjobs=3\nfilename=/data/a".to_owned(),
+            &three[..1],
+            1_835_008,
+        ),
+        (
+            format!("size=1500k\noffset=99%\nfilename={files}"),
+            &three[..],
+            512_000,
+        ),
+    ] {
+        let text = format!("[a]\nrw=randread\n{options}\n");
+        assert_eq!(kept(&text), [(names_of(names), bytes)], "{options}");
+        // Each copy moves its size, from where fio begins.
+        let plan = as_fio(&text).unwrap().plan;
+        for workload in &plan.workloads {
+            let files = workload.flags.shape.order.fio.as_ref().unwrap().files;
+            assert!(files.first_start + files.lap_bytes <= bytes, "{options}");
+        }
+        let first = plan.workloads[0].flags.shape.order.fio.as_ref().unwrap();
+        assert_eq!(first.files.first_start, 0, "{options}");
+    }
+}
+
 #[test]
 fn zones_have_no_effect_with_several_open_files() {
     let text = "[a]\nrw=read\nzonemode=strided\nzonesize=64k\nzoneskip=64k\nsize=1m\n";

@@ -87,7 +87,6 @@ pub(super) const PLACES: &[(Treatment, &[&str])] = &[
         Treatment::Name(REASON),
         &[
             "record.ended_early",
-            "stalled.around",
             "sides.unresolved",
             "targets.unresolved",
             "device.unresolved",
@@ -225,5 +224,6 @@ const PUBLIC: &[&str] = &[
     "questions.fit_limits",
     "expectations.objection",
     "dropped.workload",
+    "stalled.around",
     "capacity.verb",
 ];

@@ -25,6 +25,7 @@ enum DrawUse {
     TrimSizes = 2,
     Mix = 4,
     Files = 5,
+    Places = 6,
     FileSizes = 7,
     /// Decides whether a place is random, where only a percentage of them is.
     Randomness = 10,
@@ -108,9 +109,11 @@ impl Seeds {
         self.numbered(seed, number)
     }
 
-    /// The generator of places, for which fio has a seed of its own whatever the user sets.
+    /// The generator of places, for which fio has a seed of its own that the user does not set. The
+    /// copies of a job with `randseed` have it only in the first one (`fixup_options` of init.c).
     fn places(&self) -> Tausworthe {
         match self.draws.seed {
+            _ if self.draws.seeds_places => self.generator(DrawUse::Places),
             FioSeed::Repeated | FioSeed::Given(_) => self.numbered(PLACES_SEED, 0),
             FioSeed::OfRun => self.numbered(self.run_seed, 0),
         }
