@@ -8,9 +8,8 @@ use super::reasons::is_same_measuring;
 use super::sides::{Run, UNNAMED, WorkloadKey};
 use super::survey::{SurveyOfRun, SurveyPart};
 use diskproof_model::figure::{Named, Part};
+use diskproof_model::postgres::PostgresLoad;
 use diskproof_model::record::Record;
-
-/// The name of the compared runs: no sentence names them.
 
 /// Returns `true` if two runs measured the part that a condition names under the same conditions,
 /// so that its figures are comparable. A part that one of them lacks has no other conditions, and
@@ -91,15 +90,17 @@ fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
 
 /// Returns `true` if the INSERTs of this name were the same, whatever the version of the server.
 fn are_same_inserts(one: &Run<'_>, other: &Run<'_>, subject: &str) -> bool {
-    let load_of = |run: &Run<'_>| {
-        let mut loads = run.record.postgres()?.loads.iter();
-        let row = loads.find(|row| row.data.load.subject() == subject)?;
-        Some(row.data.load.clone())
-    };
-    match (load_of(one), load_of(other)) {
+    match (insert_load(one, subject), insert_load(other, subject)) {
         (Some(load), Some(other_load)) => load == other_load,
         (Some(_), None) | (None, Some(_)) | (None, None) => true,
     }
+}
+
+/// The load of INSERTs of this name in a run.
+fn insert_load<'a>(run: &Run<'a>, subject: &str) -> Option<&'a PostgresLoad> {
+    let mut loads = run.record.postgres()?.loads.iter();
+    let row = loads.find(|row| row.data.load.subject() == subject)?;
+    Some(&row.data.load)
 }
 
 #[cfg(test)]

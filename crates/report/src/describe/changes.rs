@@ -471,7 +471,7 @@ mod tests {
         assert!(many.len() > NOTES_MAX);
         let text = format!(
             "{:?}",
-            candidate_blocks(&comparison, &comparison.candidates[0], "B")
+            candidate_blocks(&comparison, 0)
         );
         assert!(
             text.contains("weightiest") && !text.contains("light\""),
