@@ -584,7 +584,9 @@ mod tests {
         }
         // A reader of cards reports its own number for each of them, by the protocol of SCSI.
         let mut reader = later.clone();
-        reader.health[0].protocol = Some("SCSI".to_owned());
+        for health in &mut reader.health {
+            health.protocol = Some("SCSI".to_owned());
+        }
         let mut silent = later.clone();
         silent.health.clear();
         for decided in [before, probe, other, larger, reader, silent] {
@@ -595,7 +597,9 @@ mod tests {
         let mut nvme = [first, later];
         for record in &mut nvme {
             record.health.clear();
-            record.targets[0].layers[0].name = "nvme0n1".to_owned();
+            let layers = &mut record.targets[0].layers;
+            let disk = layers.iter_mut().find(|layer| layer.below.is_empty());
+            disk.unwrap().name = "nvme0n1".to_owned();
         }
         assert_eq!(judged(&nvme).len(), 1);
     }

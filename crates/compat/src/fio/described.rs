@@ -3,7 +3,7 @@
 //! not fit together.
 
 use super::job_options::fio_option;
-use super::normal::{DIGITS_DEFAULT, NumberForm};
+use super::values::{DIGITS_DEFAULT, NumberForm};
 use crate::job_command::{CommandTime, JobCommand};
 use crate::jobs::{DescribedJob, DescribedJobs};
 use std::path::PathBuf;

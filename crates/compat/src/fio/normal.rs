@@ -3,7 +3,7 @@
 use super::frame::{DiskFigures, GroupDirection, GroupTotal, RunFrame};
 use super::latency_figures::{Percentile, figures, percentiles};
 use super::stats::{DirectionStats, JobEntry, JobError, PriorityLatency, SteadyEntry};
-use super::values::Base;
+use super::values::{Base, NumberForm};
 use diskproof_model::fio_bins::{RangeShares, RateSamples, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::DiskTotals;
@@ -63,27 +63,6 @@ struct BytesText {
     first: String,
     second: String,
 }
-
-/// How the sizes and rates of a job are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NumberForm {
-    /// The unit of bytes that comes first.
-    pub(super) base: Base,
-    /// The most digits (`significant_figures`).
-    pub(super) digits: usize,
-}
-
-impl Default for NumberForm {
-    fn default() -> Self {
-        Self {
-            base: Base::default(),
-            digits: DIGITS_DEFAULT,
-        }
-    }
-}
-
-/// The digits of fio without `significant_figures`.
-pub(super) const DIGITS_DEFAULT: usize = 4;
 
 impl NumberForm {
     /// Bytes in units of both bases, first in the job's. `per` follows each unit: `/s` for a rate.

@@ -2,10 +2,9 @@
 //! group, from the measurements of its members.
 
 use super::counted_ops::{counted_kinds, is_done_in_warmup, ops_of_kinds};
-use super::normal::NumberForm;
 use super::rates::{IntervalSum, add_to_intervals};
 use super::sync_counts::{call_in_order, fsyncs};
-use super::values::{Base, bytes};
+use super::values::{Base, NumberForm, bytes};
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption};
 use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, depth_shares};

@@ -21,6 +21,27 @@ pub enum Base {
     Decimal,
 }
 
+/// How the sizes and rates of a job are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NumberForm {
+    /// The unit of bytes that comes first.
+    pub(crate) base: Base,
+    /// The most digits (`significant_figures`).
+    pub(crate) digits: usize,
+}
+
+impl Default for NumberForm {
+    fn default() -> Self {
+        Self {
+            base: Base::default(),
+            digits: DIGITS_DEFAULT,
+        }
+    }
+}
+
+/// The digits of fio without `significant_figures`.
+pub(crate) const DIGITS_DEFAULT: usize = 4;
+
 /// A number of bytes, or a percentage of the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
