@@ -100,7 +100,9 @@ fn burst_note(sides: &Sides<'_>) -> Option<String> {
         }
         for untested in untested(first.run.record) {
             kept.push(format!("{} kept {}", first.name, untested.kept));
-            tests.push(untested.tests);
+            if !tests.contains(&untested.tests) {
+                tests.push(untested.tests);
+            }
         }
     }
     if !kept.is_empty() {

@@ -90,7 +90,7 @@ fn a_run_is_the_same_as_itself() {
         (8, 8)
     );
     assert_eq!(candidate.differences, []);
-    states(&candidate.notes[0], &["the same run"]);
+    states(&candidate.notes.concat(), &["the same run"]);
     let mut pairs = candidate.percentiles.iter();
     assert!(pairs.all(|pair| pair.comparable && pair.a == pair.b && !pair.a.is_empty()));
 }
@@ -191,7 +191,7 @@ fn a_run_that_is_named_twice_is_no_repetition() {
     let other = run_of(wandering(1.0, 5, 2), 5, "other");
     let candidate = held(&[&record, &record, &record], &[&other]);
     assert_eq!(rate(&candidate).basis, Basis::WithinRuns);
-    states(&candidate.notes[0], &["twice in A"]);
+    states(&candidate.notes.concat(), &["twice in A"]);
 }
 
 /// Holds two sides against each other both ways.
