@@ -102,7 +102,12 @@ pub fn condition_trends(
     mut load: impl FnMut(&SavedRun) -> Option<Record>,
 ) -> Vec<Trend> {
     let complete = complete_runs(runs);
-    let Some(newest) = complete.iter().find(|run| may_have(run, named)) else {
+    let newest = complete
+        .iter()
+        .filter(|run| may_have(run, named))
+        .take(EARLIER_RUNS_MAX)
+        .find(|run| surely_has(run, named) || may_plan(load(run).as_ref(), named));
+    let Some(newest) = newest else {
         return Vec::from_iter(trend_without_complete_run(named, runs, load));
     };
     let later_partial = later_partial_runs(runs, newest)
@@ -377,16 +382,25 @@ fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
     let subject = match named.part {
         Part::Load => return run.verb == "load",
         Part::Burst => "curve",
-        // No short form has INSERTs, which are no workloads.
-        _ if names_inserts(named.subject) => return run.verb == "commit",
-        _ => named.subject,
+        Part::Workload
+        | Part::FileStep
+        | Part::Curve
+        | Part::Access(_)
+        | Part::Observed
+        | Part::Other => named.subject,
     };
-    run.figures.iter().any(|figure| figure.workload == subject)
+    may_have_inserts(run, named) || run.figures.iter().any(|figure| figure.workload == subject)
+}
+
+/// Returns `true` if a condition may name INSERTs of a run: no short form has them, which are no
+/// workloads. A workload of the user may have such a name, too.
+fn may_have_inserts(run: &SavedRun, named: &Named<'_>) -> bool {
+    run.verb == "commit" && names_inserts(named.subject)
 }
 
 /// Returns `true` if a run measured for the figure that a condition names, by its short form alone.
 fn surely_has(run: &SavedRun, named: &Named<'_>) -> bool {
-    may_have(run, named) && !names_inserts(named.subject)
+    may_have(run, named) && !may_have_inserts(run, named)
 }
 
 /// Returns `true` if the plan of a run has the workload that a condition names, or may have it: a

@@ -30,10 +30,10 @@ pub(super) fn notes(
 ) -> Vec<String> {
     let mut notes = Vec::new();
     notes.extend(burst_note(sides));
+    notes.extend(partial_note(sides));
     notes.extend(named_twice_note("A", baseline.runs.len() - sides.a.len()));
     notes.extend(named_twice_note(letter, group.runs.len() - sides.b.len()));
     notes.extend(same_run_note(sides, letter));
-    notes.extend(partial_note(sides));
     notes.extend(unsettled_note(sides));
     notes.extend(lengths_note(sides));
     notes.extend(busy_note(sides));

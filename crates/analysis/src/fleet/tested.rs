@@ -28,7 +28,8 @@ pub(super) struct TestedDisks {
 struct TestEvidence {
     /// The salt of the test, which goes on with the salt that it began with.
     salt: u64,
-    started: Timestamp,
+    /// `None` where the record has a time that cannot be read.
+    started: Option<Timestamp>,
     is_probe: bool,
     /// True if the serial number is surely that of the disk. A card reader, and the bridge of a USB
     /// case, have one for whatever is in them.
@@ -54,7 +55,7 @@ impl TestedDisks {
         let figures = &accept.figures;
         let evidence = TestEvidence {
             salt: accept.data.plan.salt,
-            started: record.started.parse().unwrap_or(Timestamp::MIN),
+            started: record.started.parse().ok(),
             is_probe: matches!(accept.data.plan.procedure, Procedure::Probe { .. }),
             has_own_serial: has_own_serials(record, accept.data.target),
         };
@@ -133,7 +134,7 @@ impl TestedDisks {
                 AcceptVerdict::Undecided => false,
             };
             is_enough
-                && later_evidence.started > evidence.started
+                && is_later(later_evidence.started, evidence.started)
                 && later_evidence.has_own_serial
                 && evidence.has_own_serial
                 && is_same_disk(later, undecided)
@@ -143,8 +144,12 @@ impl TestedDisks {
     /// Returns `true` if both are records of one test, which goes on with the salt that it began
     /// with. Serial numbers prove nothing: a card reader has one for all of its cards.
     fn are_of_one_test(&self, one: &TestedDisk, other: &TestedDisk) -> bool {
-        let salt_of = |disk: &TestedDisk| self.evidence.get(&disk.run_id).map(|test| test.salt);
-        one.host == other.host && salt_of(one) == salt_of(other)
+        one.host == other.host && self.salt(one) == self.salt(other)
+    }
+
+    /// The salt of a disk's test.
+    fn salt(&self, disk: &TestedDisk) -> Option<u64> {
+        Some(self.evidence.get(&disk.run_id)?.salt)
     }
 
     /// The disks that are slower than the others of their model by the test of all fleets, each
@@ -205,6 +210,14 @@ impl TestedDisks {
             }
         }
         samples
+    }
+}
+
+/// Returns `true` if the first time is surely after the second.
+fn is_later(time: Option<Timestamp>, other: Option<Timestamp>) -> bool {
+    match (time, other) {
+        (Some(time), Some(other)) => time > other,
+        (Some(_), None) | (None, Some(_)) | (None, None) => false,
     }
 }
 

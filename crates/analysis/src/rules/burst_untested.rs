@@ -9,7 +9,7 @@ use super::bursts::{
     SlowedWorkload, have_reads, is_after_pause, may_be_cache, slowed_on_each_target,
 };
 use super::rate_limited::{
-    are_near, is_even, plateau_without_known_credit, undocumented_even_rate,
+    are_near, is_even, limit_of_workload, plateau_without_known_credit, undocumented_even_rate,
 };
 use super::rule::*;
 use crate::limiter::words::{CreditTest, limit_text};
@@ -113,9 +113,14 @@ struct OtherUnit {
     rows: Vec<usize>,
 }
 
-/// The first target with a credit in one unit only, and an even rate in the other.
+/// The first target with a credit in one unit only, and an even rate in the other that was not kept
+/// for long enough.
 fn by_other_unit(record: &Record) -> Option<Diagnosis> {
-    let other = (0..record.targets.len()).find_map(|target| rates_in_other_unit(record, target))?;
+    (0..record.targets.len()).find_map(|target| untested_other_unit(record, target))
+}
+
+fn untested_other_unit(record: &Record, target: usize) -> Option<Diagnosis> {
+    let other = rates_in_other_unit(record, target)?;
     let unit = other.known.other();
     let rows: Vec<&Row> = other
         .rows
@@ -177,7 +182,11 @@ fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
     for measured in real_rows(record) {
         let row = measured.row;
         let waits_for_known = rate_of(row, known) >= KNOWN_LIMIT_SHARE * credit.base;
-        if row.data.target != target || waits_for_known || is_after_pause(record, row) {
+        if row.data.target != target
+            || waits_for_known
+            || is_after_pause(record, row)
+            || limit_of_workload(record, measured).is_some()
+        {
             continue;
         }
         let Some(rate) = undocumented_even_rate(record, measured.index, known.other()) else {

@@ -325,9 +325,10 @@ pub(crate) fn stroke_span(percent: f64, span: Span, target_bytes: u64) -> Span {
         Some(bytes) => bytes,
         None => target_bytes.saturating_sub(span.start_bytes),
     };
-    // Exact below 2^53 bytes, and percentages are whole numbers.
-    let part_bytes = (span_bytes as f64 * percent / 100.0) as u64;
-    let whole_pages = part_bytes / PAGE_BYTES;
+    // In whole numbers: a product of doubles would lose the last page of a large disk.
+    let thousandths = u128::from((percent * 1000.0).round() as u64);
+    let part_bytes = u128::from(span_bytes) * thousandths / 100_000;
+    let whole_pages = part_bytes as u64 / PAGE_BYTES;
     Span::new(span.start_bytes, Some(whole_pages * PAGE_BYTES))
 }
 

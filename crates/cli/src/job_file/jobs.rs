@@ -355,7 +355,8 @@ impl FioJob {
         if let Some(bytes) = self.grown_bytes(self.copies.count)
             && let Some(each) = self.bytes_in_each_file()
         {
-            return bytes.saturating_sub(each);
+            let behind_start = bytes.saturating_sub(self.start_in_each_file());
+            return behind_start.saturating_sub(each);
         }
         let increment = self.extent.increment.bytes(0);
         increment.saturating_mul(self.copies.count.saturating_sub(1))

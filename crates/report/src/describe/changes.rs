@@ -469,10 +469,7 @@ mod tests {
             many.extend(metric.reasons.clone());
         }
         assert!(many.len() > NOTES_MAX);
-        let text = format!(
-            "{:?}",
-            candidate_blocks(&comparison, 0)
-        );
+        let text = format!("{:?}", candidate_blocks(&comparison, 0));
         assert!(
             text.contains("weightiest") && !text.contains("light\""),
             "{text}"
