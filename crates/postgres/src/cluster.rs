@@ -154,10 +154,7 @@ impl Cluster {
 
     /// Returns the cause of an error: the end of the server if it has ended, else the error itself.
     pub fn explain(&self, error: PostgresError) -> PostgresError {
-        match self.lines.recv_timeout(EXPLAIN_WITHIN) {
-            Ok(line) => server_error(&line),
-            Err(_) => error,
-        }
+        cause(error, &self.lines)
     }
 
     /// A new session over the cluster's own socket.
@@ -304,6 +301,18 @@ fn remove_leftover_within(
     }
     cluster_files::remove(claimed, None)?;
     Ok(Some(path))
+}
+
+/// The cause of an error, by what the guard says next. An error of the server is a line of the guard
+/// already, and what it says then is about the removal.
+fn cause(error: PostgresError, lines: &Receiver<String>) -> PostgresError {
+    if matches!(error, PostgresError::Server(_)) {
+        return error;
+    }
+    match lines.recv_timeout(EXPLAIN_WITHIN) {
+        Ok(line) => server_error(&line),
+        Err(_) => error,
+    }
 }
 
 #[cfg(test)]

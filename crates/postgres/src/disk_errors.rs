@@ -1,23 +1,44 @@
 //! Finds the errors of a disk in the words of a server, which runs in the locale C.
 
-use diskproof_model::errno;
+/// What a C library says of an error.
+struct Words {
+    errno: &'static str,
+    text: &'static str,
+}
 
-/// The errors with which a disk, the path to it or a full filesystem answers a server.
-const ERRNOS: [&str; 13] = [
-    "EIO",
-    "ENODATA",
-    "ENOLINK",
-    "EREMOTEIO",
-    "EILSEQ",
-    "EBADMSG",
-    "ENODEV",
-    "ENXIO",
-    "EROFS",
-    "ENOSPC",
-    "EDQUOT",
-    "EUCLEAN",
-    "ESTALE",
+const fn words(errno: &'static str, text: &'static str) -> Words {
+    Words { errno, text }
+}
+
+/// The errors with which a disk, the path to it or a full filesystem answers a server, in the words
+/// of glibc and, where they differ, of musl: the server may have another C library than this
+/// program. ENXIO stands before ENODEV, whose text it contains.
+const DISK_ERRORS: [Words; 18] = [
+    words("EIO", "Input/output error"),
+    words("EIO", "I/O error"),
+    words("ENODATA", "No data available"),
+    words("ENOLINK", "Link has been severed"),
+    words("EREMOTEIO", "Remote I/O error"),
+    words(
+        "EILSEQ",
+        "Invalid or incomplete multibyte or wide character",
+    ),
+    words("EILSEQ", "Illegal byte sequence"),
+    words("EBADMSG", "Bad message"),
+    words("EBADMSG", "Not a data message"),
+    words("ENXIO", "No such device or address"),
+    words("ENODEV", "No such device"),
+    words("EROFS", "Read-only file system"),
+    words("ENOSPC", "No space left on device"),
+    words("EDQUOT", "Disk quota exceeded"),
+    words("EDQUOT", "Quota exceeded"),
+    words("EUCLEAN", "Structure needs cleaning"),
+    words("ESTALE", "Stale file handle"),
+    words("ESTALE", "Stale NFS file handle"),
 ];
+
+/// Their errors are those of the kernel's memory, which has limits of its own.
+const MEMORY_OBJECTS: [&str; 2] = ["shared memory segment", "semaphores"];
 
 /// The severities of lines about something that was not done.
 const SEVERITIES: [&str; 3] = ["PANIC:", "FATAL:", "ERROR:"];
@@ -25,9 +46,13 @@ const SEVERITIES: [&str; 3] = ["PANIC:", "FATAL:", "ERROR:"];
 /// The name of the first error of a disk that a text tells, such as `EIO` in `PANIC: could not
 /// write to file "pg_wal/x": Input/output error`; `None` where it tells none.
 pub(crate) fn disk_errno(text: &str) -> Option<&'static str> {
-    ERRNOS
-        .into_iter()
-        .find(|name| text.contains(&format!(": {}", errno::text(name))))
+    if MEMORY_OBJECTS.iter().any(|object| text.contains(object)) {
+        return None;
+    }
+    let told = DISK_ERRORS
+        .iter()
+        .find(|words| text.contains(&format!(": {}", words.text)))?;
+    Some(told.errno)
 }
 
 /// The first line of a log that says that the disk failed a request; `None` without one.
@@ -49,10 +74,28 @@ mod tests {
         assert_eq!(disk_errno(PANIC), Some("EIO"));
         let full = "ERROR:  could not extend file \"base/1\": No space left on device";
         assert_eq!(disk_errno(full), Some("ENOSPC"));
+        for (text, errno) in [
+            ("PANIC:  could not fdatasync file \"1\": I/O error", "EIO"),
+            (
+                "PANIC:  could not open file \"1\": No such device or address",
+                "ENXIO",
+            ),
+            (
+                "PANIC:  could not open file \"1\": No such device",
+                "ENODEV",
+            ),
+            (
+                "PANIC:  could not read file \"1\": Remote I/O error",
+                "EREMOTEIO",
+            ),
+        ] {
+            assert_eq!(disk_errno(text), Some(errno), "{text}");
+        }
         for other in [
             "ERROR:  canceling statement due to statement timeout",
             "FATAL:  could not open file \"pg_hba.conf\": No such file or directory",
             "the connection to PostgreSQL was lost: Broken pipe (os error 32)",
+            "FATAL:  could not create semaphores: No space left on device",
         ] {
             assert_eq!(disk_errno(other), None, "{other}");
         }

@@ -120,7 +120,7 @@ pub(crate) fn stall_text(stall: &TestStall) -> String {
                 block_text(offset_bytes)
             )
         }
-        None => format!("for {lasted} at the start of a run of the test"),
+        None => format!("for {lasted} at the start or the end of a run of the test"),
     }
 }
 

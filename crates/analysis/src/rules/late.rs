@@ -101,14 +101,14 @@ fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
     }
     let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;
     let reason = if may_be_asleep {
-        "A disk that sleeps needs up to 15 s for the first one."
+        "A sleeping disk needs up to 15 s for its first answer."
     } else {
         "A database waits for each of them."
     };
     Some(FirstRequests {
         statement: Statement {
             sentence: format!(
-                "{path} had not answered the first requests of {} for {}, when the run ended. \
+                "When the run ended, {path} had left the first requests of {} unanswered for {}. \
                  {reason}",
                 stalled.around,
                 format_duration(stalled.lasted_ns)

@@ -251,7 +251,7 @@ impl Running for InsertsRun<'_> {
         let removed = server.cluster.end(removal_end);
         sink.results().leftover = None;
         match removed {
-            Ok(Some(failure)) if failure.disk_errno().is_some() => {
+            Ok(Some(failure)) if failure.disk_errno().is_some() && !has_disk_error(sink) => {
                 note_disk_error(&failure, sink);
                 end_with_leftover(ended, &failure)
             }
@@ -263,6 +263,14 @@ impl Running for InsertsRun<'_> {
             }
             Err(error) => end_with_leftover(ended, &error),
         }
+    }
+}
+
+/// Returns `true` if an error of the server's disk is known: its log tells the same one again.
+fn has_disk_error(sink: &Sink) -> bool {
+    match &sink.results().data.postgres {
+        Some(postgres) => !postgres.errors.is_empty(),
+        None => false,
     }
 }
 

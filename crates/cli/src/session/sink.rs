@@ -141,7 +141,7 @@ impl From<RunError> for EarlyEnd {
                 workload,
                 seconds,
             } => Self::Unanswered {
-                why: format!("{INTERRUPTED}; {path} had not answered for {seconds} s"),
+                why: format!("{path} had not answered for {seconds} s: {INTERRUPTED}"),
                 path,
                 workload,
                 seconds,

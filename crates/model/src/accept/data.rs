@@ -775,7 +775,11 @@ impl AcceptMeasurement {
             read: self.read,
         });
         // The disk answers again, or this run ends in the same way.
-        if let Some(hang) = self.hang.take() {
+        let hang = self.hang.take();
+        // Where the page cache answers, a silence may be that of its write-back.
+        if let Some(hang) = hang
+            && self.cache.used == CachePolicy::Direct
+        {
             self.add_stall(TestStall {
                 lasted_ns: hang.lasted_ns,
                 place: None,

@@ -5,7 +5,7 @@ use super::field::CatalogueRow;
 use super::key::{Figure, Key, Labels, Part};
 use super::tables::{LATENCY, LATENCY_INTENDED, OPERATION, OPERATION_COUNTS};
 use crate::record::Record;
-use crate::row::OpRow;
+use crate::row::{LatencySummary, OpRow};
 use crate::surface::SurfaceRecord;
 use std::borrow::Cow;
 
@@ -61,8 +61,16 @@ impl<'r> FigureList<'r> {
             if let Some(intended) = &op.figures.latency_intended {
                 self.table(&timed, LATENCY_INTENDED, intended);
             }
+        } else if op.figures.latency.max > 0 {
+            // Nothing was answered: the wait is all that is known.
+            self.table(&key, longest_latency(), &op.figures.latency);
         }
     }
+}
+
+/// The longest latency alone: the last row of its table.
+fn longest_latency() -> &'static [CatalogueRow<LatencySummary>] {
+    &LATENCY[LATENCY.len() - 1..]
 }
 
 /// The labels of a target.

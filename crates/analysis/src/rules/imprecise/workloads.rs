@@ -185,6 +185,7 @@ fn is_empty(row: &Row) -> bool {
 /// True if every request completed only after the measured time.
 fn is_unanswered(row: &Row) -> bool {
     has_no_count(row)
+        && row.data.hang.is_none()
         && row
             .headline_ops()
             .iter()
