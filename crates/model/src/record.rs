@@ -386,8 +386,9 @@ pub struct FailedCall {
     pub errno: String,
     /// The calls that failed so.
     pub count: u64,
-    /// Index of the target.
-    pub target: usize,
+    /// Index of the target; absent where it may be any of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
 }
 
 /// Targets that stopped answering outside of the measured requests.

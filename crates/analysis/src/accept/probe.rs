@@ -10,6 +10,7 @@
 use super::filler::filler_offsets;
 use super::fraud::Places;
 use super::progress::TestProgress;
+use super::test_run::accepted_bytes;
 use diskproof_model::accept::{
     AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceStates,
     salted, shuffled,
@@ -220,13 +221,14 @@ impl Probe {
             Pass::Write => measured.written += 1,
             Pass::Read => measured.read += 1,
         }
+        let MovedBytes { bytes, ns } = accepted_bytes(piece, moved);
         match self.step {
-            Step::TryBlocks => self.block_writes.add(piece.length_bytes, moved.ns),
-            Step::TryBytes => self.bulk_write.add(piece.length_bytes, moved.ns),
+            Step::TryBlocks => self.block_writes.add(bytes, ns),
+            Step::TryBytes => self.bulk_write.add(bytes, ns),
             Step::WriteFiller => {
                 let cells = measured.write_course.len();
                 let cell = self.moved_count * cells / self.pieces.len().max(1);
-                measured.write_course[cell].add(piece.length_bytes, moved.ns);
+                measured.write_course[cell].add(bytes, ns);
             }
             Step::ReadSample => {
                 let number = (piece.order - first_order()) as usize;

@@ -101,17 +101,16 @@ fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
     }
     let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;
     let reason = if may_be_asleep {
-        "A disk that sleeps needs up to 15 s for the first one."
+        "A disk that sleeps needs up to 15 s for its first request."
     } else {
-        "A database waits for each of them."
+        "A database waits as long."
     };
     Some(FirstRequests {
         statement: Statement {
             sentence: format!(
-                "{path} had not answered the first requests of {} for {}, when the run ended. \
-                 {reason}",
-                stalled.around,
-                format_duration(stalled.lasted_ns)
+                "{path} had answered nothing for {} in {}, when the run ended. {reason}",
+                format_duration(stalled.lasted_ns),
+                stalled.around
             ),
             evidence: vec![evidence_at(
                 "/stalled/lasted_ns",

@@ -14,6 +14,7 @@ use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sides::ComparedSides;
 use super::sink::Sink;
+use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::interrupt;
@@ -37,6 +38,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use targets::{OpenedTargets, open_targets, own_targets, reopened};
 
+/// The outcome of opening the targets of a run.
+pub(super) enum Opened {
+    /// They are open.
+    Run(Box<OpenRun>),
+    /// The disk of one of them failed, which is all that the run found.
+    Failed(Box<EndedRun>),
+}
+
 /// A run whose targets are open.
 pub(super) struct OpenRun {
     /// The engine, the targets, and whatever else it needs.
@@ -53,7 +62,7 @@ pub(super) struct OpenRun {
 
 /// Opens the targets that the gate has admitted, reads their health, and measures the clock. A
 /// scratch file with a name stays in its directory.
-pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<OpenRun> {
+pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Opened> {
     let MeasuringJob {
         plan,
         identities,
@@ -78,7 +87,20 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         verbosity.note(&hint);
     }
     let kept_files = shown.kept_files();
-    let OpenedTargets { targets, file_tree } = open_targets(&plan, admissions, kept_files)?;
+    let OpenedTargets { targets, file_tree } = match open_targets(&plan, admissions, kept_files) {
+        Ok(opened) => opened,
+        Err(failure) if failure.of_target().is_some() => {
+            let session = new_session(seed_of_host(&plan, flags), stall_timeout, &shown);
+            let health = health_before(&identities, flags);
+            let facts = session_facts(&session, plan, identities, note, health, flags);
+            if flags.prints_pieces() {
+                announce(&facts)?;
+            }
+            let ended = EndedRun::not_opened(facts, failure, stall_timeout);
+            return Ok(Opened::Failed(Box::new(ended)));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
     let own_targets = own_targets(&targets, &plan, flags, kept_files);
     let own_files = reopened(&targets, &own_targets)?;
     // Before the run: smartctl would disturb it.
@@ -116,13 +138,13 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         own_targets,
     };
     take_agreed(&mut bench, agreed)?;
-    Ok(OpenRun {
+    Ok(Opened::Run(Box::new(OpenRun {
         bench,
         sink,
         own_files,
         stall_timeout,
         cpu_time,
-    })
+    })))
 }
 
 /// The health of the disks, unless the user forbids to ask; says which of them is failing.

@@ -200,6 +200,7 @@ pub struct BadBytes {
     /// Could not be read.
     pub failed: u64,
     /// Hold something else than a write that failed.
+    #[serde(skip_serializing_if = "crate::is_default")]
     pub unwritten: u64,
 }
 
