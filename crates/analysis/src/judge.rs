@@ -20,9 +20,7 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, PerOp};
 use diskproof_model::ping::REQUESTS_MAX;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{
-    ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, Tool,
-};
+use diskproof_model::record::{ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, Tool};
 use diskproof_model::row::{Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;

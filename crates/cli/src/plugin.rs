@@ -325,7 +325,10 @@ fn unmeasured(record: &Record, path: &str) -> Answer {
     if let Some(failed) = &record.failed {
         return Answer {
             state: State::Critical,
-            ..unknown(format!("{path}: cannot {} ({})", failed.doing, failed.errno))
+            ..unknown(format!(
+                "{path}: cannot {} ({})",
+                failed.doing, failed.errno
+            ))
         };
     }
     let Some(stalled) = &record.stalled else {

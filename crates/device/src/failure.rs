@@ -163,9 +163,7 @@ impl OpenError {
         };
         match self {
             Self::System { path, doing, errno } if is_of_disk(errno) => failure(path, doing, errno),
-            Self::ReadOnly { path, doing }
-                if is_stopped(&SysRoot::default(), Path::new(path)) =>
-            {
+            Self::ReadOnly { path, doing } if is_stopped(&SysRoot::default(), Path::new(path)) => {
                 failure(path, doing, "EROFS")
             }
             Self::System { .. }

@@ -434,7 +434,10 @@ mod tests {
         let not_read = [(Right, 495), (Pending, 9), (Lost, 5)];
         assert!(is_explained_by_order(&states(&not_read)));
         // Writes that failed were not acknowledged.
-        assert!(!is_explained_by_order(&states(&[(Right, 120), (Failed, 180)])));
+        assert!(!is_explained_by_order(&states(&[
+            (Right, 120),
+            (Failed, 180)
+        ])));
     }
 
     fn pieces(orders: std::ops::Range<u64>) -> Vec<Piece> {

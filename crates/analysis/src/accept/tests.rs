@@ -114,11 +114,7 @@ impl SimulatedDisk {
                 Some(self.real_bytes - window + (at - self.real_bytes) % window)
             }
             Kind::Honest | Kind::Flips | Kind::Slow(_) => Some(at),
-            Kind::Drops
-            | Kind::Fails
-            | Kind::RefusesWrites
-            | Kind::Cached(_)
-            | Kind::Thin => None,
+            Kind::Drops | Kind::Fails | Kind::RefusesWrites | Kind::Cached(_) | Kind::Thin => None,
         }
     }
 

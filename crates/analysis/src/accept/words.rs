@@ -265,15 +265,12 @@ pub(crate) fn wrong_text(data: &AcceptMeasurement) -> Option<String> {
     if bytes == 0 {
         return None;
     }
-    let first = data
-        .bad
-        .iter()
-        .find(|range| {
-            !matches!(
-                range.content,
-                BadContent::Failed { .. } | BadContent::Unwritten
-            )
-        });
+    let first = data.bad.iter().find(|range| {
+        !matches!(
+            range.content,
+            BadContent::Failed { .. } | BadContent::Unwritten
+        )
+    });
     Some(format!(
         "{} came back wrong{}",
         format_bytes(bytes),

@@ -1,5 +1,5 @@
-//! `io-errors`: operations of a workload or of a result, or calls of the run itself, failed. The crate `model` explains each
-//! errno; `unreadable-blocks` reports the errors of a scan.
+//! `io-errors`: operations of a workload or of a result, or calls of the run itself, failed. The
+//! crate `model` explains each errno; `unreadable-blocks` reports the errors of a scan.
 
 use super::rule::*;
 use crate::words::sentence;
@@ -232,9 +232,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::inserted::inserted_with_errors;
     use crate::fixture::accepted::{self, Fault};
     use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::inserted::inserted_with_errors;
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::files::FileOperation;
     use diskproof_model::proof::FigureSource;

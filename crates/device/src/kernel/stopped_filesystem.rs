@@ -79,8 +79,7 @@ mod tests {
             assert_eq!(stopped(&mounts, errors), is_stopped, "{mounts}");
         }
         // Remounted read-only at one place, and seen through another one.
-        let both = "8 1 7:1 / /mnt ro - ext4 /dev/sdx ro\n".to_owned()
-            + &mount("rw", "ext4", "ro");
+        let both = "8 1 7:1 / /mnt ro - ext4 /dev/sdx ro\n".to_owned() + &mount("rw", "ext4", "ro");
         assert!(!stopped(&both, "2"));
     }
 }

@@ -8,9 +8,7 @@ use crate::io::{END_OF_FILE, errno_name};
 use crate::load::pattern::Permutation;
 use crate::measure::usage;
 use crate::run::error::RunError;
-use crate::run::supervise::{
-    CHECK_EVERY, ChannelInbox, ENDED_NS, Event, StallTimeout, Supervisor,
-};
+use crate::run::supervise::{CHECK_EVERY, ChannelInbox, ENDED_NS, Event, StallTimeout, Supervisor};
 use crate::run::watched_call::FLUSH_NS;
 use diskproof_device::{FileName, FileTree, Pulse};
 use diskproof_model::files::{FileOperation, FileSync, FileSyncTime};

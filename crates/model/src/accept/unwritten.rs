@@ -274,7 +274,14 @@ mod tests {
         assert_eq!(bytes.wrong(), 3 * BLOCK);
         // A sector of another address proves a wrap whatever became of the write.
         let from_bytes = 0;
-        let displaced = range(2, 1, BadContent::Displaced { from_bytes, order: 1 });
+        let displaced = range(
+            2,
+            1,
+            BadContent::Displaced {
+                from_bytes,
+                order: 1,
+            },
+        );
         let found = MovedPiece::new(1, vec![displaced]);
         assert_eq!(measured.without_unwritten(piece(0, 8), &found), found);
     }
