@@ -3,6 +3,7 @@
 //! that both explain one result by chance only.
 
 use super::fraud::Places;
+use super::probe::tried_blocks;
 use diskproof_model::accept::{AcceptMeasurement, Piece, Procedure, chunks};
 
 /// A write of a piece, in the order of the writes.
@@ -18,10 +19,16 @@ impl Places<'_> {
         is_by_time(&self.writes())
     }
 
-    /// The writes of the pieces, in their order.
+    /// The writes of the pieces, in their order. A probe writes its first pieces in the order of
+    /// their addresses, but before these some blocks at random ones.
     fn writes(&self) -> Vec<PieceWrite> {
+        let mut pieces = match self.measured.plan.procedure {
+            Procedure::Whole => Vec::new(),
+            Procedure::Probe { .. } => tried_blocks(self.measured),
+        };
+        pieces.extend_from_slice(&self.pieces);
         let mut writes = Vec::new();
-        for piece in &self.pieces {
+        for piece in &pieces {
             writes.push(PieceWrite {
                 offset_bytes: piece.offset_bytes,
                 has_failed: self.measured.unwritten_bytes_in(*piece) > 0,

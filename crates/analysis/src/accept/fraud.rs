@@ -125,7 +125,7 @@ impl Places<'_> {
             MainFault::Displaced
         } else if bad.flipped > half {
             MainFault::Flipped
-        } else if bad.failed + bad.unwritten > half {
+        } else if (bad.failed + bad.unwritten).max(self.measured.failed_writes_bytes) > half {
             MainFault::Failed
         } else {
             MainFault::Lost

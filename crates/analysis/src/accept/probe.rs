@@ -106,20 +106,10 @@ pub(super) struct Probe {
 impl Probe {
     /// A probe before its first write.
     pub(super) fn start(measured: &AcceptMeasurement, requested_filler_bytes: Option<u64>) -> Self {
-        let plan = measured.plan;
-        let blocks = plan.size_bytes / BLOCK_BYTES;
-        let mut pieces = Vec::new();
-        for index in 0..TRIED_BLOCKS {
-            pieces.push(Piece {
-                offset_bytes: salted(plan.salt, SALT_TRIED + index, blocks) * BLOCK_BYTES,
-                length_bytes: BLOCK_BYTES,
-                order: index,
-            });
-        }
         Self {
             requested_filler_bytes,
             step: Step::TryBlocks,
-            pieces,
+            pieces: tried_blocks(measured),
             moved_count: 0,
             block_writes: MovedBytes::default(),
             bulk_write: MovedBytes::default(),
@@ -307,6 +297,21 @@ fn filler_start_bytes(size_bytes: u64, filler_bytes: u64) -> u64 {
 /// The first order number of the sample: the pieces by which the speed is measured come before it.
 fn first_order() -> u64 {
     TRIED_BLOCKS + 1
+}
+
+/// The blocks at random places by which the speed of single writes is measured, before all others.
+pub(super) fn tried_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let plan = measured.plan;
+    let blocks = plan.size_bytes / BLOCK_BYTES;
+    let mut pieces = Vec::new();
+    for index in 0..TRIED_BLOCKS {
+        pieces.push(Piece {
+            offset_bytes: salted(plan.salt, SALT_TRIED + index, blocks) * BLOCK_BYTES,
+            length_bytes: BLOCK_BYTES,
+            order: index,
+        });
+    }
+    pieces
 }
 
 /// The long write by which the speed is measured. It has whole blocks: direct I/O refuses others,
