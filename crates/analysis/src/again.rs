@@ -157,6 +157,7 @@ impl RunFacts {
             partial: record.partial,
             ended_early: record.ended_early,
             stalled: record.stalled,
+            failed: record.failed,
             note: record.note,
             host: record.host,
             clock: record.clock,

@@ -12,6 +12,7 @@ pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
         steps: measured.steps.iter().map(step_row).collect(),
         caches: measured.caches.clone(),
         leftover_files: measured.leftover_files,
+        stalls: measured.stalls.clone(),
     }
 }
 

@@ -20,7 +20,7 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, PerOp};
 use diskproof_model::ping::REQUESTS_MAX;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{ClockFacts, Kept, RECORD_SCHEMA, Record, Stalled, Tool};
+use diskproof_model::record::{ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, Tool};
 use diskproof_model::row::{Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
@@ -97,6 +97,8 @@ pub struct RunFacts {
     pub ended_early: Option<String>,
     /// Targets that did not answer between the measured requests.
     pub stalled: Option<Stalled>,
+    /// What a target failed outside of the measured requests.
+    pub failed: Option<FailedCall>,
     /// The note that the user gave to the run.
     pub note: Option<String>,
     /// The machine.
@@ -150,6 +152,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         partial: facts.partial,
         ended_early: facts.ended_early,
         stalled: facts.stalled,
+        failed: facts.failed,
         note: facts.note,
         host: facts.host,
         clock: facts.clock,

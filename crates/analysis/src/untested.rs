@@ -128,7 +128,7 @@ fn shows_disk(row: &Row) -> bool {
 fn is_explanation(finding: &Finding) -> bool {
     let is_not_the_disk = matches!(
         finding.says.objection(),
-        Some(Cause::Cache | Cause::PageCache | Cause::EmptyBlocks)
+        Some(Cause::Cache | Cause::PageCache | Cause::EmptyBlocks | Cause::Failed)
     );
     is_not_the_disk || ENDED_BURSTS.contains(&finding.code.as_str())
 }
@@ -193,13 +193,17 @@ mod tests {
             .position(|row| row.data.workload.name == "random-read-d32")
             .unwrap();
         let path = format!("/measurements/{deep_reads}/data");
-        let mut finding = fixture::finding("unwritten-blocks", Severity::Warning, &path);
-        finding.says = Meaning::NotTheDisk {
-            cause: Cause::EmptyBlocks,
-        };
-        record.findings = vec![finding];
-        let rest = kept(&record);
-        assert!(!rest.starts_with("10,000/s"), "{rest}");
-        assert!(rest.contains("MB/s for"), "the streams of reads: {rest}");
+        // Also where the reads failed: what failed never reached the medium.
+        for (code, cause) in [
+            ("unwritten-blocks", Cause::EmptyBlocks),
+            ("io-errors", Cause::Failed),
+        ] {
+            let mut finding = fixture::finding(code, Severity::Warning, &path);
+            finding.says = Meaning::NotTheDisk { cause };
+            record.findings = vec![finding];
+            let rest = kept(&record);
+            assert!(!rest.starts_with("10,000/s"), "{rest}");
+            assert!(rest.contains("MB/s for"), "the streams of reads: {rest}");
+        }
     }
 }

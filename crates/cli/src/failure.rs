@@ -1,6 +1,6 @@
 //! Gives each error its message and its exit code.
 
-use diskproof_device::{OpenError, PathError, ProbeError, WriteCacheError};
+use diskproof_device::{OpenError, PathError, ProbeError, TargetFailure, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_history::HistoryError;
 use diskproof_model::target::Refusal;
@@ -101,6 +101,23 @@ impl Failure {
         Self::Usage(format!(
             "--size is the size of a scratch file, but {path} needs none; {instead}"
         ))
+    }
+
+    /// The failure of the target that this one is; `None` of any other.
+    pub(crate) fn of_target(&self) -> Option<TargetFailure> {
+        match self {
+            Self::Open(error) | Self::Postgres(PostgresError::Open(error)) => error.of_target(),
+            Self::Run(error) => error.of_target(),
+            Self::Usage(_)
+            | Self::Probe(_)
+            | Self::Path(_)
+            | Self::Refused(_)
+            | Self::History(_)
+            | Self::WriteCache(_)
+            | Self::Unconfirmed(_)
+            | Self::Undecided(_)
+            | Self::Postgres(_) => None,
+        }
     }
 
     /// The exit code of this failure.

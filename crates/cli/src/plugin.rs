@@ -327,6 +327,15 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
 /// The answer where not even the first request was answered, or where nothing was measured for
 /// another reason.
 fn unmeasured(record: &Record, path: &str) -> Answer {
+    if let Some(failed) = &record.failed {
+        return Answer {
+            state: State::Critical,
+            ..unknown(format!(
+                "{path}: cannot {} ({})",
+                failed.doing, failed.errno
+            ))
+        };
+    }
     let Some(stalled) = &record.stalled else {
         return unknown(format!("{path}: nothing was measured"));
     };

@@ -1,8 +1,12 @@
 //! Explains to the user why a target could not be opened or prepared, and what to do about it.
 
 use crate::kernel::naming::errno_name;
+use crate::kernel::stopped_filesystem::is_stopped;
+use crate::kernel::sysroot::SysRoot;
+use diskproof_model::errno::is_of_disk;
 use diskproof_model::target::Refusal;
 use rustix::io::Errno;
+use std::path::Path;
 
 /// The reason why a target could not be opened or prepared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -134,7 +138,50 @@ pub enum OpenError {
     },
 }
 
+/// A call that failed because of the target: its disk answered with an error, or the kernel has
+/// stopped its filesystem after one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetFailure {
+    /// The call concerned this path.
+    pub path: String,
+    /// The call completes "cannot …".
+    pub doing: String,
+    /// Name of the error number.
+    pub errno: String,
+}
+
 impl OpenError {
+    /// The failure of the target that this error shows; `None` of any other reason. A filesystem
+    /// that its administrator has mounted read-only has not failed.
+    pub fn of_target(&self) -> Option<TargetFailure> {
+        let failure = |path: &str, doing: &str, errno: &str| {
+            Some(TargetFailure {
+                path: path.to_owned(),
+                doing: doing.to_owned(),
+                errno: errno.to_owned(),
+            })
+        };
+        match self {
+            Self::System { path, doing, errno } if is_of_disk(errno) => failure(path, doing, errno),
+            Self::ReadOnly { path, doing } if is_stopped(&SysRoot::default(), Path::new(path)) => {
+                failure(path, doing, "EROFS")
+            }
+            Self::System { .. }
+            | Self::ReadOnly { .. }
+            | Self::Forbidden { .. }
+            | Self::NotPermitted { .. }
+            | Self::Changed { .. }
+            | Self::NoSpace { .. }
+            | Self::QuotaUsedUp { .. }
+            | Self::Refused(_)
+            | Self::NotScratch { .. }
+            | Self::InUse { .. }
+            | Self::NotOurs { .. }
+            | Self::Stays { .. }
+            | Self::Descriptors { .. } => None,
+        }
+    }
+
     /// The error for an answer of the kernel to the step `doing`, which completes "cannot …".
     pub(crate) fn from_errno(path: &str, doing: &'static str, errno: Errno) -> Self {
         let path = path.to_owned();
@@ -196,6 +243,20 @@ mod tests {
             let text = error.to_string();
             assert!(text.starts_with("/data: ") && text.contains(part), "{text}");
             assert!(text.contains(&errno_name(errno)), "{text}");
+        }
+    }
+
+    #[test]
+    fn error_of_the_disk_is_told_from_one_of_the_system() {
+        let of_target = |errno| {
+            OpenError::from_errno("/none", "write it back (fdatasync)", errno)
+                .of_target()
+                .map(|failure| failure.errno)
+        };
+        assert_eq!(of_target(Errno::IO).as_deref(), Some("EIO"));
+        assert_eq!(of_target(Errno::NODEV).as_deref(), Some("ENODEV"));
+        for errno in [Errno::NOSPC, Errno::ROFS, Errno::NOMEM, Errno::MFILE] {
+            assert_eq!(of_target(errno), None, "{errno}");
         }
     }
 }

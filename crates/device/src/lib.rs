@@ -46,7 +46,7 @@ pub use admit::{
 pub use counters::disk_tally::DiskTally;
 pub use counters::processes::{ActiveProcesses, ProcessActivity};
 pub use counters::snapshot::{Pulse, Snapshot};
-pub use failure::OpenError;
+pub use failure::{OpenError, TargetFailure};
 pub use file::small_file::{SmallFile, SmallFileError, open_regular_file, read_small_file};
 pub use file::trusted_path::{
     PathError, TrustedDirectory, TrustedPath, TrustedPlace, without_symlinks,

@@ -259,6 +259,36 @@ pub struct FilesMeasurement {
     /// Files of an earlier run that were found and removed before the first step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftover_files: Option<u64>,
+    /// Times of 2 s or longer without an answer of the disk; the 100 longest, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<FilesStall>,
+}
+
+/// At most so many stalls of a run are kept. Chosen: a record stays small.
+const FILES_STALLS_MAX: usize = 100;
+
+impl FilesMeasurement {
+    /// Adds a time without an answer, the longest first. The shortest goes where there are too
+    /// many.
+    pub fn add_stall(&mut self, stall: FilesStall) {
+        let index = self
+            .stalls
+            .partition_point(|other| other.lasted_ns >= stall.lasted_ns);
+        self.stalls.insert(index, stall);
+        self.stalls.truncate(FILES_STALLS_MAX);
+    }
+}
+
+/// A time in which the disk answered nothing, and no operation on a file ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilesStall {
+    /// The step that was under way, such as `create-random`, or what is done between two steps,
+    /// such as `write-back`.
+    pub around: String,
+    /// Nanoseconds from the start of the run to the last answer before it.
+    pub since_ns: u64,
+    /// Nanoseconds without an answer, to 50 ms.
+    pub lasted_ns: u64,
 }
 
 /// One step, all rounds together.

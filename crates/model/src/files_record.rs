@@ -1,6 +1,6 @@
 //! The result of a test of many small files: its steps with their figures.
 
-use crate::files::{CacheDrop, FileOperation, FileStepMeasurement, FileSyncTime};
+use crate::files::{CacheDrop, FileOperation, FileStepMeasurement, FileSyncTime, FilesStall};
 use crate::row::{OpFigures, OpRow};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,9 @@ pub struct FilesRecord {
     /// where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leftover_files: Option<u64>,
+    /// Times of 2 s or longer without an answer of the disk; the 100 longest, the longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stalls: Vec<FilesStall>,
 }
 
 /// A step on many small files: what was measured, and its figures.

@@ -60,6 +60,10 @@ pub struct Record {
     /// prepared, written back or cleaned up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stalled>,
+    /// What a target failed outside of the measured requests: while a scratch file was made or
+    /// filled, or what was written was made durable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<FailedCall>,
     /// The user's own words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -371,6 +375,20 @@ pub struct ClockFacts {
     /// The error of the wall clock, of a run that measured together with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<WallClock>,
+}
+
+/// A call of the run itself that a target answered with an error, which ended the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FailedCall {
+    /// What was tried, as in "cannot write it back (fdatasync)".
+    pub doing: String,
+    /// Name of the error, such as `EIO`.
+    pub errno: String,
+    /// The calls that failed so.
+    pub count: u64,
+    /// Index of the target; absent where it may be any of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<usize>,
 }
 
 /// Targets that stopped answering outside of the measured requests.

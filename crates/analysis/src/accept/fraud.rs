@@ -125,7 +125,7 @@ impl Places<'_> {
             MainFault::Displaced
         } else if bad.flipped > half {
             MainFault::Flipped
-        } else if bad.failed.max(self.measured.failed_writes_bytes) > half {
+        } else if (bad.failed + bad.unwritten).max(self.measured.failed_writes_bytes) > half {
             MainFault::Failed
         } else {
             MainFault::Lost
@@ -152,9 +152,10 @@ impl Places<'_> {
         Some(self.ending(Fraud::Flips, beyond))
     }
 
-    /// A disk that fails requests from its real end on.
+    /// A disk that fails requests from its real end on. One that stopped accepting writes at some
+    /// time, wherever they went, has no end.
     fn fail_fraud(&self, beyond: &Beyond) -> Option<FoundFraud> {
-        if !self.is_all_bad(beyond) {
+        if !self.is_all_bad(beyond) || self.stopped_accepting() {
             return None;
         }
         Some(self.ending(Fraud::Fails, beyond))
@@ -350,10 +351,11 @@ fn cached_by_last_writes<'p>(right: &'p [Piece], bad: &[Piece]) -> Vec<&'p Piece
 }
 
 /// Returns `true` if the order of the writes explains which places are right: the first ones, as
-/// where the flash was full later, or the last ones. `states` are in the order of the writes.
+/// where the flash was full later, or the last ones. `states` are in the order of the writes. A
+/// place that the disk failed is none that it lost.
 fn is_explained_by_order(states: &[PieceState]) -> bool {
     let mut read = states.to_vec();
-    read.retain(|state| *state != PieceState::Pending);
+    read.retain(|state| !matches!(state, PieceState::Pending | PieceState::Failed));
     let count = read.len();
     let right = read
         .iter()
@@ -405,7 +407,7 @@ pub(super) fn displaced_example(measured: &AcceptMeasurement) -> Option<Displace
 
 #[cfg(test)]
 mod tests {
-    use super::PieceState::{Lost, Pending, Right};
+    use super::PieceState::{Failed, Lost, Pending, Right};
     use super::{PieceState, cached_by_last_writes, is_explained_by_order};
     use diskproof_model::accept::Piece;
 
@@ -431,6 +433,11 @@ mod tests {
         assert!(!is_explained_by_order(&states(&[(Right, 496), (Lost, 5)])));
         let not_read = [(Right, 495), (Pending, 9), (Lost, 5)];
         assert!(is_explained_by_order(&states(&not_read)));
+        // Writes that failed were not acknowledged.
+        assert!(!is_explained_by_order(&states(&[
+            (Right, 120),
+            (Failed, 180)
+        ])));
     }
 
     fn pieces(orders: std::ops::Range<u64>) -> Vec<Piece> {

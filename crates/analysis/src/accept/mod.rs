@@ -3,6 +3,7 @@
 //! docs/accept.md describes the test.
 
 mod cells;
+mod failed_writes;
 mod filler;
 mod fraud;
 mod lowest;

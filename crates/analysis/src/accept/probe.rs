@@ -10,6 +10,7 @@
 use super::filler::filler_offsets;
 use super::fraud::Places;
 use super::progress::TestProgress;
+use super::test_run::accepted_bytes;
 use diskproof_model::accept::{
     AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceStates,
     salted, shuffled,
@@ -105,20 +106,10 @@ pub(super) struct Probe {
 impl Probe {
     /// A probe before its first write.
     pub(super) fn start(measured: &AcceptMeasurement, requested_filler_bytes: Option<u64>) -> Self {
-        let plan = measured.plan;
-        let blocks = plan.size_bytes / BLOCK_BYTES;
-        let mut pieces = Vec::new();
-        for index in 0..TRIED_BLOCKS {
-            pieces.push(Piece {
-                offset_bytes: salted(plan.salt, SALT_TRIED + index, blocks) * BLOCK_BYTES,
-                length_bytes: BLOCK_BYTES,
-                order: index,
-            });
-        }
         Self {
             requested_filler_bytes,
             step: Step::TryBlocks,
-            pieces,
+            pieces: tried_blocks(measured),
             moved_count: 0,
             block_writes: MovedBytes::default(),
             bulk_write: MovedBytes::default(),
@@ -220,13 +211,14 @@ impl Probe {
             Pass::Write => measured.written += 1,
             Pass::Read => measured.read += 1,
         }
+        let MovedBytes { bytes, ns } = accepted_bytes(piece, moved);
         match self.step {
-            Step::TryBlocks => self.block_writes.add(piece.length_bytes, moved.ns),
-            Step::TryBytes => self.bulk_write.add(piece.length_bytes, moved.ns),
+            Step::TryBlocks => self.block_writes.add(bytes, ns),
+            Step::TryBytes => self.bulk_write.add(bytes, ns),
             Step::WriteFiller => {
                 let cells = measured.write_course.len();
                 let cell = self.moved_count * cells / self.pieces.len().max(1);
-                measured.write_course[cell].add(piece.length_bytes, moved.ns);
+                measured.write_course[cell].add(bytes, ns);
             }
             Step::ReadSample => {
                 let number = (piece.order - first_order()) as usize;
@@ -305,6 +297,21 @@ fn filler_start_bytes(size_bytes: u64, filler_bytes: u64) -> u64 {
 /// The first order number of the sample: the pieces by which the speed is measured come before it.
 fn first_order() -> u64 {
     TRIED_BLOCKS + 1
+}
+
+/// The blocks at random places by which the speed of single writes is measured, before all others.
+pub(super) fn tried_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
+    let plan = measured.plan;
+    let blocks = plan.size_bytes / BLOCK_BYTES;
+    let mut pieces = Vec::new();
+    for index in 0..TRIED_BLOCKS {
+        pieces.push(Piece {
+            offset_bytes: salted(plan.salt, SALT_TRIED + index, blocks) * BLOCK_BYTES,
+            length_bytes: BLOCK_BYTES,
+            order: index,
+        });
+    }
+    pieces
 }
 
 /// The long write by which the speed is measured. It has whole blocks: direct I/O refuses others,

@@ -90,9 +90,10 @@ fn is_lost_in(range: &BadRange, pieces: &[Piece]) -> bool {
     };
     let is_lost = match range.content {
         BadContent::Blank | BadContent::Foreign | BadContent::Stale { .. } => true,
-        BadContent::Displaced { .. } | BadContent::Flipped { .. } | BadContent::Failed { .. } => {
-            false
-        }
+        BadContent::Displaced { .. }
+        | BadContent::Flipped { .. }
+        | BadContent::Failed { .. }
+        | BadContent::Unwritten => false,
     };
     is_lost && range.offset_bytes < piece.offset_bytes + piece.length_bytes
 }

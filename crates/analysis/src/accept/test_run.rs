@@ -3,7 +3,9 @@
 use super::probe::Probe;
 use super::progress::TestProgress;
 use super::whole::WholePass;
-use diskproof_model::accept::{AcceptMeasurement, Batch, MovedPiece, Pass, Piece, Procedure};
+use diskproof_model::accept::{
+    AcceptMeasurement, Batch, MovedBytes, MovedPiece, Pass, Piece, Procedure,
+};
 
 /// An acceptance test in progress: the caller moves the pieces of [`AcceptTest::next_batch`] and
 /// passes what came of them to [`AcceptTest::add`], in turn. The test depends only on the plan's
@@ -51,19 +53,24 @@ impl AcceptTest {
         for (piece, result) in batch.pieces.iter().zip(moved) {
             self.measured.wall_ns += result.ns;
             self.measured.run_ns += result.ns;
-            let total = match batch.pass {
-                Pass::Write => &mut self.measured.writes,
-                Pass::Read => &mut self.measured.reads,
-            };
-            total.add(piece.length_bytes, result.ns);
-            if batch.pass == Pass::Write {
-                for range in &result.bad {
-                    self.measured.add_failed_write(range);
+            let told = match batch.pass {
+                Pass::Write => {
+                    let accepted = accepted_bytes(*piece, result);
+                    self.measured.writes.add(accepted.bytes, accepted.ns);
+                    self.measured.add_write(*piece, &result.bad);
+                    for range in &result.bad {
+                        self.measured.add_failed_write(range);
+                    }
+                    result.clone()
                 }
-            }
+                Pass::Read => {
+                    self.measured.reads.add(piece.length_bytes, result.ns);
+                    self.measured.without_unwritten(*piece, result)
+                }
+            };
             match &mut self.steps {
-                Steps::Whole(pass) => pass.add(&mut self.measured, batch.pass, *piece, result),
-                Steps::Probe(probe) => probe.add(&mut self.measured, batch.pass, *piece, result),
+                Steps::Whole(pass) => pass.add(&mut self.measured, batch.pass, *piece, &told),
+                Steps::Probe(probe) => probe.add(&mut self.measured, batch.pass, *piece, &told),
             }
         }
     }
@@ -84,4 +91,14 @@ impl AcceptTest {
             Steps::Probe(_) => Vec::new(),
         }
     }
+}
+
+/// The part of a write that the disk accepted, with its time. A write that failed has no rate.
+pub(super) fn accepted_bytes(piece: Piece, written: &MovedPiece) -> MovedBytes {
+    let bytes = piece.length_bytes.saturating_sub(written.bad_bytes.sum());
+    let ns = match bytes {
+        0 => 0,
+        _ => written.ns,
+    };
+    MovedBytes { bytes, ns }
 }

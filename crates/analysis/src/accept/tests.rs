@@ -50,6 +50,8 @@ enum Kind {
     WrapsWindow(u64),
     Drops,
     Fails,
+    /// Writes fail, and reads return zeros.
+    RefusesWrites,
     /// The last so many bytes written beyond the real size are kept.
     Cached(u64),
     Flips,
@@ -79,6 +81,8 @@ struct SimulatedDisk {
     broken: Vec<u64>,
     /// Places that another program wrote last.
     foreign: BTreeSet<u64>,
+    /// Every write fails once so many bytes were accepted.
+    accepts_bytes: u64,
 }
 
 impl SimulatedDisk {
@@ -96,6 +100,7 @@ impl SimulatedDisk {
             random: TestRng(seed),
             broken: Vec::new(),
             foreign: BTreeSet::new(),
+            accepts_bytes: u64::MAX,
         }
     }
 
@@ -109,11 +114,14 @@ impl SimulatedDisk {
                 Some(self.real_bytes - window + (at - self.real_bytes) % window)
             }
             Kind::Honest | Kind::Flips | Kind::Slow(_) => Some(at),
-            Kind::Drops | Kind::Fails | Kind::Cached(_) | Kind::Thin => None,
+            Kind::Drops | Kind::Fails | Kind::RefusesWrites | Kind::Cached(_) | Kind::Thin => None,
         }
     }
 
     fn write(&mut self, at: u64, order: u64, bytes: u64) -> Option<BadContent> {
+        if self.written + bytes > self.accepts_bytes {
+            return Some(failed());
+        }
         self.written += bytes;
         let content = (at, order);
         if self.kind == Kind::Thin {
@@ -140,7 +148,7 @@ impl SimulatedDisk {
                 }
                 None
             }
-            Kind::Fails => Some(failed()),
+            Kind::Fails | Kind::RefusesWrites => Some(failed()),
             _ => None,
         }
     }
@@ -421,10 +429,11 @@ fn fake_is_found_and_sized_whenever_its_test_is_stopped() {
 const PROBE: Procedure = Procedure::Probe { filler_bytes: None };
 
 /// A fake with its name, and the fraud that it commits.
-const FAKES: [(Kind, Fraud); 6] = [
+const FAKES: [(Kind, Fraud); 7] = [
     (Kind::Wraps, Fraud::Wraps),
     (Kind::Drops, Fraud::Drops),
     (Kind::Fails, Fraud::Fails),
+    (Kind::RefusesWrites, Fraud::Fails),
     (Kind::Cached(2 * MIB), Fraud::Cached),
     (Kind::Flips, Fraud::Flips),
     (Kind::Slow(20), Fraud::Slow),
@@ -461,6 +470,41 @@ fn pieces_are_whole_blocks_within_a_disk_of_any_size() {
                 test.add(&batch, &moved);
             }
         }
+    }
+}
+
+/// Worn flash takes no writes from some time on, and what it took comes back: it is rejected, and
+/// holds no false capacity. A disk that takes none at all has no capacity to state.
+#[test]
+fn honest_disk_that_stops_accepting_writes_is_no_fake() {
+    for (accepted_mib, seed) in [(0, 1), (1, 2), (3, 3), (60, 4), (120, 5), (127, 6)] {
+        let size_bytes = 128 * MIB;
+        let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, seed);
+        disk.accepts_bytes = accepted_mib * MIB;
+        let measured = run(&mut disk, Procedure::Whole, 4000 + seed);
+        let found = accept_record(&measured, None, &[]).figures;
+        let case = format!("{accepted_mib} MiB: {found:?}");
+        assert_eq!(found.verdict, AcceptVerdict::Reject, "{case}");
+        assert_eq!((found.fraud, found.real_bytes), (None, None), "{case}");
+        assert_eq!(measured.bad_bytes.wrong(), 0, "{case}");
+        let failed = size_bytes - accepted_mib * MIB;
+        assert_eq!(measured.bad_bytes.unwritten, failed, "{case}");
+        assert_eq!(measured.writes.bytes, accepted_mib * MIB, "{case}");
+        let text = words::unwritable_text(&measured).unwrap();
+        let stop = if accepted_mib == 0 {
+            "accepted no write"
+        } else {
+            "stopped accepting writes"
+        };
+        // One piece that failed may be a weak place.
+        assert!(accepted_mib == 127 || text.contains(stop), "{case} {text}");
+    }
+    for (accepted_mib, seed) in [(0, 1), (10, 2), (20, 3)] {
+        let mut disk = SimulatedDisk::new(Kind::Honest, 256 * MIB, 256 * MIB, seed);
+        disk.accepts_bytes = accepted_mib * MIB;
+        let found = judged(&mut disk, PROBE, 5000 + seed);
+        assert_eq!(found.verdict, AcceptVerdict::Reject, "{found:?}");
+        assert_eq!(found.fraud, None, "{accepted_mib} MiB: {found:?}");
     }
 }
 

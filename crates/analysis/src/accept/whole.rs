@@ -8,6 +8,7 @@
 use super::cells::cell_of;
 use super::lowest::lowest_bad;
 use super::progress::TestProgress;
+use super::test_run::accepted_bytes;
 use diskproof_model::accept::{
     AcceptMeasurement, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceState, PieceStates,
     PositionCell, chunks, shuffled,
@@ -206,9 +207,10 @@ impl WholePass {
                 let cells = measured.write_course.len() as u64;
                 let course =
                     &mut measured.write_course[(measured.written * cells / count) as usize];
-                course.add(piece.length_bytes, moved.ns);
+                let accepted = accepted_bytes(piece, moved);
+                course.add(accepted.bytes, accepted.ns);
                 let cell = cell_of(measured, piece);
-                cell.write.add(piece.length_bytes, moved.ns);
+                cell.write.add(accepted.bytes, accepted.ns);
                 measured.written += 1;
             }
             Pass::Read if measured.read < count => {

@@ -1,6 +1,7 @@
 //! Writes the answer of an acceptance test: its headline, its fraud or damage, its caveats, in
 //! words.
 
+use super::failed_writes::accepted_before_stop_bytes;
 use super::fraud::displaced_example;
 use diskproof_model::accept::{
     AcceptMeasurement, AcceptRecord, AcceptVerdict, BadContent, Fraud, Pass, PlacesBefore,
@@ -209,7 +210,8 @@ pub(crate) fn damage_text(data: &AcceptMeasurement) -> String {
     if let Some(text) = wrong_text(data) {
         parts.push(text);
     }
-    if parts.is_empty()
+    // A damaged sector fails reads and writes, and is named once.
+    if (parts.is_empty() || data.bad_bytes.unwritten > 0)
         && let Some(text) = unwritable_text(data)
     {
         parts.push(text);
@@ -235,14 +237,22 @@ pub(crate) fn unreadable_text(data: &AcceptMeasurement) -> Option<String> {
     ))
 }
 
-/// The bytes whose writes failed, such as `4 KiB could not be written (EIO)`; `None` where every
-/// write succeeded.
+/// The bytes whose writes failed, such as `4 KiB could not be written (EIO)`, or `the disk stopped
+/// accepting writes after 123 MB: …`; `None` where every write succeeded.
 pub(crate) fn unwritable_text(data: &AcceptMeasurement) -> Option<String> {
     if data.failed_writes_bytes == 0 {
         return None;
     }
+    let stop = match accepted_before_stop_bytes(data) {
+        Some(0) => "the disk accepted no write: ".to_owned(),
+        Some(bytes) => format!(
+            "the disk stopped accepting writes after {}: ",
+            capacity_text(bytes)
+        ),
+        None => String::new(),
+    };
     Some(format!(
-        "{} could not be written{}",
+        "{stop}{} could not be written{}",
         format_bytes(data.failed_writes_bytes),
         errnos_text(data)
     ))
@@ -255,10 +265,12 @@ pub(crate) fn wrong_text(data: &AcceptMeasurement) -> Option<String> {
     if bytes == 0 {
         return None;
     }
-    let first = data
-        .bad
-        .iter()
-        .find(|range| !matches!(range.content, BadContent::Failed { .. }));
+    let first = data.bad.iter().find(|range| {
+        !matches!(
+            range.content,
+            BadContent::Failed { .. } | BadContent::Unwritten
+        )
+    });
     Some(format!(
         "{} came back wrong{}",
         format_bytes(bytes),

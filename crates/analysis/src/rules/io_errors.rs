@@ -1,9 +1,11 @@
-//! `io-errors`: operations of a workload or of the survey failed. The crate `model` explains each
-//! errno; `unreadable-blocks` reports the errors of a scan.
+//! `io-errors`: operations of a workload or of a result, or calls of the run itself, failed. The
+//! crate `model` explains each errno; `unreadable-blocks` reports the errors of a scan.
 
 use super::rule::*;
 use crate::words::sentence;
+use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::errno::{meaning, remedy};
+use diskproof_model::files_record::FilesRecord;
 use diskproof_model::record::TaskResult;
 use std::collections::BTreeMap;
 
@@ -11,7 +13,8 @@ pub(super) const RULE: Rule = Rule {
     code: "io-errors",
     title: "Operations failed",
     summary: "The disk, something on the path to it, or a quota failed operations during the \
-              measurement, its warm-up or the first requests before it.",
+              measurement, its warm-up, the first requests before it, or while the run prepared \
+              and wrote back its files.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),
     says: Meaning::NotTheDisk {
@@ -23,6 +26,9 @@ pub(super) const RULE: Rule = Rule {
 
 /// Points of the curve named as evidence.
 const POINTS_NAMED_MAX: usize = 10;
+
+/// Errors of operations on files that another program has removed, or made in their place.
+const DONE_BY_OTHERS: [&str; 2] = ["ENOENT", "EEXIST"];
 
 /// The errors of a run. The scan of a survey has its own findings.
 #[derive(Default)]
@@ -110,31 +116,98 @@ impl<'a> Failures<'a> {
 }
 
 impl<'a> Failures<'a> {
-    /// The requests of a temporary server, which has ended because of them.
-    fn add_inserts(&mut self, record: &'a Record) {
-        for (index, result) in record.results.iter().enumerate() {
-            let TaskResult::Inserts(inserts) = result else {
-                continue;
-            };
-            for (errno, count) in &inserts.errors {
+    /// The requests that were made for a result itself.
+    fn add_result(&mut self, record: &'a Record, index: usize) {
+        match &record.results[index] {
+            TaskResult::Survey(_) => {
+                self.add_curve(record);
+                self.add_other_requests(record);
+            }
+            // A server ends because of them.
+            TaskResult::Inserts(inserts) => self.add_errors(
+                &inserts.errors,
+                "the PostgreSQL server",
+                &format!("/results/{index}/errors"),
+            ),
+            TaskResult::Files(files) => self.add_files(files, index),
+            // What failed in a rejected disk is the reason of that, and has findings of its own.
+            TaskResult::Accept(accept) if accept.figures.verdict != AcceptVerdict::Reject => self
+                .add_errors(
+                    &accept.data.errors,
+                    ACCEPTANCE_TEST,
+                    &format!("/results/{index}/data/errors"),
+                ),
+            // These follow from the measurements, or from the load of others.
+            TaskResult::Accept(_)
+            | TaskResult::Sweep(_)
+            | TaskResult::Depth(_)
+            | TaskResult::Sustain(_)
+            | TaskResult::Load(_)
+            | TaskResult::Rays(_)
+            | TaskResult::Layers(_)
+            | TaskResult::Compared(_)
+            | TaskResult::Together(_)
+            | TaskResult::Observed(_) => {}
+        }
+    }
+
+    /// The operations on small files. Where another program takes the files away, the disk has not
+    /// failed.
+    fn add_files(&mut self, files: &'a FilesRecord, index: usize) {
+        for (number, step) in files.steps.iter().enumerate() {
+            let place = step.data.step.name();
+            for (errno, count) in &step.data.op.errors {
+                if *count == 0 || DONE_BY_OTHERS.contains(&errno.as_str()) {
+                    continue;
+                }
                 *self.totals.entry(errno).or_default() += count;
-                let path = format!("/results/{index}/errors/{errno}");
+                let path = format!("/results/{index}/steps/{number}/data/op/errors/{errno}");
                 self.evidence
                     .push(evidence_at(path, *count as f64, 0.0, "1"));
-            }
-            if !inserts.errors.is_empty() {
-                self.places.push("the PostgreSQL server".to_owned());
+                if !self.places.contains(&place) {
+                    self.places.push(place.clone());
+                }
             }
         }
+    }
+
+    fn add_errors(&mut self, errors: &'a BTreeMap<String, u64>, place: &str, path: &str) {
+        for (errno, count) in errors {
+            *self.totals.entry(errno).or_default() += count;
+            let path = format!("{path}/{errno}");
+            self.evidence
+                .push(evidence_at(path, *count as f64, 0.0, "1"));
+        }
+        if !errors.is_empty() {
+            self.places.push(place.to_owned());
+        }
+    }
+
+    /// The call of the run itself that ended it.
+    fn add_failed_call(&mut self, record: &'a Record) {
+        let Some(failed) = &record.failed else {
+            return;
+        };
+        *self.totals.entry(&failed.errno).or_default() += failed.count;
+        let path = "/failed/count".to_owned();
+        self.evidence
+            .push(evidence_at(path, failed.count as f64, 0.0, "1"));
+        let target = match failed.target.and_then(|index| record.targets.get(index)) {
+            Some(target) if record.targets.len() > 1 => format!(" on {}", target.path),
+            Some(_) | None => String::new(),
+        };
+        self.places
+            .push(format!("an attempt to {}{target}", failed.doing));
     }
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut failures = Failures::default();
     failures.add_workloads(record);
-    failures.add_curve(record);
-    failures.add_other_requests(record);
-    failures.add_inserts(record);
+    for index in 0..record.results.len() {
+        failures.add_result(record, index);
+    }
+    failures.add_failed_call(record);
     if failures.places.is_empty() {
         return None;
     }
@@ -159,8 +232,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::accepted::{self, Fault};
+    use crate::fixture::files::{file_step, files_plan, files_record};
     use crate::fixture::inserted::inserted_with_errors;
     use crate::fixture::{self, states, surveyed};
+    use diskproof_model::files::FileOperation;
+    use diskproof_model::proof::FigureSource;
+    use diskproof_model::record::FailedCall;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || failed(&[("EIO", 3), ("ENOSPC", 1)]),
@@ -176,6 +254,58 @@ mod tests {
         states(&finding.claim, &["PostgreSQL", "1 × EIO"]);
         assert_eq!(finding.evidence[0].path, "/results/0/errors/EIO");
         assert_eq!(check(&inserted_with_errors("a", &[100.0], &[])), None);
+    }
+
+    /// The disk failed reads and a write-back of small files; another program removed some.
+    #[test]
+    fn failed_operations_on_files_object_to_their_figures() {
+        let errors = |errnos: &[(&str, u64)]| {
+            let mut step = file_step(FileOperation::Read, &[1000; 5]);
+            for (errno, count) in errnos {
+                step.op.errors.insert((*errno).to_owned(), *count);
+            }
+            files_record("a", files_plan(), vec![step])
+        };
+        let record = errors(&[("EIO", 101), ("ENOENT", 7)]);
+        let finding = record.findings.iter().find(|one| one.code == "io-errors");
+        let finding = finding.unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        states(&finding.claim, &["read-sequential", "101 × EIO"]);
+        let path = "/results/0/steps/0/data/op/errors/EIO";
+        assert_eq!(finding.evidence[0].path, path);
+        let objection = record.objection(FigureSource::Result(0)).unwrap();
+        assert_eq!(objection.cause, Cause::Failed);
+        assert_eq!(check(&errors(&[("ENOENT", 7)])), None);
+    }
+
+    /// A write-back that the disk failed ended the run before anything was measured.
+    #[test]
+    fn failed_call_of_the_run_itself_is_reported() {
+        let record = fixture::changed(|run| {
+            run.facts.failed = Some(FailedCall {
+                doing: "write it back (fdatasync)".to_owned(),
+                errno: "EIO".to_owned(),
+                count: 1,
+                target: Some(0),
+            });
+        });
+        let finding = check(&record).unwrap();
+        assert_eq!(finding.severity, Severity::Failure);
+        states(&finding.claim, &["write it back", "1 × EIO"]);
+        assert_eq!(finding.evidence[0].path, "/failed/count");
+    }
+
+    /// Requests failed before an acceptance test, and did not fail again.
+    #[test]
+    fn errors_of_a_test_that_does_not_reject_are_reported() {
+        let with_errors = |fault| {
+            accepted::changed(fault, |_, test| {
+                *test.errors.entry("EIO".to_owned()).or_default() += 2;
+            })
+        };
+        let finding = check(&with_errors(Fault::None)).unwrap();
+        states(&finding.claim, &["acceptance test", "2 × EIO"]);
+        assert_eq!(check(&with_errors(Fault::Unreadable)), None);
     }
 
     fn failed(errnos: &[(&str, u64)]) -> Record {

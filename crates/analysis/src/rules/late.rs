@@ -103,15 +103,14 @@ fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
     let reason = if may_be_asleep {
         "A sleeping disk needs up to 15 s for its first answer."
     } else {
-        "A database waits for each of them."
+        "A database waits as long."
     };
     Some(FirstRequests {
         statement: Statement {
             sentence: format!(
-                "When the run ended, {path} had left the first requests of {} unanswered for {}. \
-                 {reason}",
-                stalled.around,
-                format_duration(stalled.lasted_ns)
+                "When the run ended, {path} had answered nothing for {} in {}. {reason}",
+                format_duration(stalled.lasted_ns),
+                stalled.around
             ),
             evidence: vec![evidence_at(
                 "/stalled/lasted_ns",

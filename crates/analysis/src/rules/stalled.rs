@@ -99,6 +99,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(pause_before_survey(record));
     pauses.extend(pause_before_inserts(record));
     pauses.extend(test_pause(record));
+    pauses.extend(files_pause(record));
     if pauses.is_empty() {
         return None;
     }
@@ -344,15 +345,7 @@ fn test_pause(record: &Record) -> Option<Pause> {
     if count > 1 {
         text.push_str(&format!(", the longest of {count} times"));
     }
-    let is_solid_state = match record.targets.get(accept.data.target) {
-        Some(target) => target.rotational() == Some(false),
-        None => false,
-    };
-    let warning_ns = if is_solid_state {
-        TEST_NS_SOLID_STATE
-    } else {
-        TEST_NS_ROTATING
-    };
+    let warning_ns = warning_of_flushes(record, accept.data.target);
     let path = first_result_path("data/stalls/0/lasted_ns");
     let evidence = evidence_at(path, longest.lasted_ns as f64, warning_ns as f64, "ns");
     Some(Pause {
@@ -361,16 +354,58 @@ fn test_pause(record: &Record) -> Option<Pause> {
     })
 }
 
+/// The length from which on a silence is a warning where the disk is asked to flush its cache
+/// meanwhile, or may have slept before.
+fn warning_of_flushes(record: &Record, target: usize) -> u64 {
+    let is_solid_state = match record.targets.get(target) {
+        Some(target) => target.rotational() == Some(false),
+        None => false,
+    };
+    if is_solid_state {
+        TEST_NS_SOLID_STATE
+    } else {
+        TEST_NS_ROTATING
+    }
+}
+
+/// The longest pause of a test of many small files, also of what it does between its steps.
+fn files_pause(record: &Record) -> Option<Pause> {
+    for (index, result) in record.results.iter().enumerate() {
+        let TaskResult::Files(files) = result else {
+            continue;
+        };
+        let longest = files.stalls.first()?;
+        let mut text = format!(
+            "for {} in {}",
+            format_duration(longest.lasted_ns),
+            longest.around
+        );
+        if files.stalls.len() > 1 {
+            text.push_str(&format!(", the longest of {} times", files.stalls.len()));
+        }
+        let warning_ns = warning_of_flushes(record, 0);
+        let path = format!("/results/{index}/stalls/0/lasted_ns");
+        let evidence = evidence_at(path, longest.lasted_ns as f64, warning_ns as f64, "ns");
+        return Some(Pause {
+            warning_ns,
+            ..Pause::new(text, longest.lasted_ns, evidence)
+        });
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture::accepted::{self, Fault};
+    use crate::fixture::files::{files_plan, files_record};
     use crate::fixture::inserted::inserted;
     use crate::fixture::surveyed::{self, codes};
     use crate::fixture::{self, states};
     use crate::rules::hung::tests::{hang, reads};
     use diskproof_model::accept::{AcceptVerdict, Pass, StalledPlace, TestStall, Undecided};
     use diskproof_model::campaign::SlicePause;
+    use diskproof_model::files::FilesStall;
     use diskproof_model::measurement::{Hang, Measurement};
     use diskproof_model::series::{Cell, TimeSeries};
     use diskproof_model::surface::{ScanCell, SlowBlock};
@@ -438,6 +473,33 @@ mod tests {
         for (index, change) in silent.into_iter().enumerate() {
             assert_eq!(check(&reads(change)), None, "{index}");
         }
+    }
+
+    /// A solid-state disk was silent during the write-back. A rotating one may have slept.
+    #[test]
+    fn silence_between_the_steps_on_files_is_a_pause() {
+        let silent = |seconds, rotational| {
+            let mut record = files_record("a", files_plan(), Vec::new());
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = Some(rotational);
+            }
+            for result in &mut record.results {
+                if let TaskResult::Files(files) = result {
+                    files.stalls.push(FilesStall {
+                        around: "write-back".to_owned(),
+                        since_ns: 4 * SECOND,
+                        lasted_ns: seconds * SECOND,
+                    });
+                }
+            }
+            check(&record).unwrap()
+        };
+        let finding = silent(70, false);
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["1 min 10 s", "write-back"]);
+        assert_eq!(finding.evidence[0].path, "/results/0/stalls/0/lasted_ns");
+        assert_eq!(silent(9, true).severity, Severity::Note);
+        assert_eq!(silent(70, true).severity, Severity::Warning);
     }
 
     /// The disk stood still while it was made ready, when no request of the workload was timed.

@@ -2,6 +2,7 @@
 
 use super::rule::*;
 use crate::accept::words::unwritable_text;
+use crate::words::sentence;
 
 pub(super) const RULE: Rule = Rule {
     code: "unwritable-blocks",
@@ -34,7 +35,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     );
     Some(Diagnosis::new(
         Severity::Failure,
-        format!("{text}."),
+        sentence(&text),
         [observation],
     ))
 }

@@ -247,14 +247,22 @@ impl AcceptRun {
             )));
         }
         match &moved.lost {
-            Some(LostDevice::Gone { errno }) => Some(EarlyEnd::Reason(format!(
-                "{path} answers no request any more ({errno}): it was removed, or its link is \
-                 down. See the kernel log (dmesg){remedy}"
-            ))),
-            Some(LostDevice::NotDurable { errno }) => Some(EarlyEnd::Reason(format!(
-                "{path}: what was written cannot be made durable ({errno}). See the kernel log \
-                 (dmesg){remedy}"
-            ))),
+            Some(LostDevice::Gone { errno }) => Some(EarlyEnd::Error(RunError::TargetFailed {
+                path: path.to_owned(),
+                doing: "get an answer to any request",
+                errno: errno.clone(),
+                why: format!(
+                    "it was removed, or its link is down. See the kernel log (dmesg){remedy}"
+                ),
+            })),
+            Some(LostDevice::NotDurable { errno }) => {
+                Some(EarlyEnd::Error(RunError::TargetFailed {
+                    path: path.to_owned(),
+                    doing: "make durable what was written",
+                    errno: errno.clone(),
+                    why: format!("see the kernel log (dmesg){remedy}"),
+                }))
+            }
             None if moved.control != Control::Continue => Some(EarlyEnd::Reason(format!(
                 "{}{remedy}",
                 super::sink::INTERRUPTED

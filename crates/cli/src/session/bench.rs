@@ -259,7 +259,7 @@ impl Bench {
 
     /// Closes the targets, and returns the paths of those that hang. Files and devices of the user
     /// are flushed first: no write of ours may be in flight when another program opens them. A
-    /// target that hangs would hang the flush, too.
+    /// target that hangs would hang the flush, too; a disk that fails it is one of the results.
     pub(super) fn close(self, sink: &Sink) -> Vec<String> {
         let mut hung = Vec::new();
         if sink.results().leftover == Some(Leftover::Files) {
@@ -272,6 +272,10 @@ impl Bench {
                 && let Err(error) = target.write_back()
             {
                 sink.verbosity.note(&error.to_string());
+                let mut results = sink.results();
+                if results.failed.is_none() {
+                    results.failed = error.of_target();
+                }
             }
         }
         hung

@@ -8,11 +8,12 @@ use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
-use diskproof_device::{FileTree, OpenError, StartedTree};
+use diskproof_device::{FileTree, OpenError, Pulse, StartedTree};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_engine::{FilesEnding, RunError};
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement, FilesPlan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,15 @@ use std::time::Duration;
 const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
 /// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
+
+/// A disk that has answered nothing for so long, when the run ends, is told as silent. Chosen: as
+/// the engine does.
+const SILENCE_MIN: Duration = Duration::from_secs(4);
+/// The end of a reason while it is not known whether the files can be removed, and where they
+/// cannot.
+const FILES_STAY: &str = "Files of the test stay in .diskproof-files";
+/// The same where they are removed.
+const FILES_REMOVED: &str = "The files of the test are removed";
 
 /// Operations on many small files while they are measured, in one step.
 pub(super) struct FilesRun<'p> {
@@ -53,7 +63,7 @@ impl<'p> FilesRun<'p> {
         let StartedTree {
             tree,
             leftover_files,
-        } = match wait_for_tree(&starting, sink)? {
+        } = match wait_for_tree(&starting, &bench.facts.targets[0], sink)? {
             Ok(started) => started,
             Err(error) => {
                 sink.results().leftover = None;
@@ -75,20 +85,37 @@ impl<'p> FilesRun<'p> {
     }
 }
 
-/// Waits until the directory is made, unless the run is over before.
+/// Waits until the directory is made, unless the run is over before. Without counters of the disk,
+/// slow is not told from silent.
 fn wait_for_tree(
     starting: &Deferred<Result<StartedTree, OpenError>>,
+    identity: &TargetIdentity,
     sink: &mut Sink,
 ) -> Result<Result<StartedTree, OpenError>, EarlyEnd> {
+    let mut pulse = Pulse::start(identity);
+    let is_counted = identity.disks().next().is_some();
+    let mut answered = Duration::ZERO;
     loop {
         sink.progress.heartbeat().beat();
         match starting.poll(START_POLL) {
             Waited::Done(started) => return Ok(started),
-            Waited::TimedOut(_) if sink.progress.is_over() => {
+            Waited::TimedOut(elapsed) if sink.progress.is_over() => {
                 sink.progress.look_at_end();
-                return Err(EarlyEnd::interrupted());
+                let silence = elapsed.saturating_sub(answered);
+                if !is_counted || silence < SILENCE_MIN {
+                    return Err(EarlyEnd::interrupted());
+                }
+                return Err(EarlyEnd::from(RunError::Unanswered {
+                    path: identity.path.clone(),
+                    workload: "the start of files".to_owned(),
+                    seconds: silence.as_secs(),
+                }));
             }
-            Waited::TimedOut(_) => {}
+            Waited::TimedOut(elapsed) => {
+                if pulse.beats() {
+                    answered = elapsed;
+                }
+            }
             Waited::Lost => {
                 let error = std::io::Error::other("a thread ended unexpectedly");
                 return Err(not_started(error).into());
@@ -107,22 +134,31 @@ impl Running for FilesRun<'_> {
         let verbosity = sink.verbosity;
         let results = sink.shared_results();
         sink.begin_step("files");
+        let (display, mut keeper) = sink.display_and_keeper();
         let mut watch = FilesProgress {
-            display: &mut sink.progress,
+            display,
             line: ProgressLine::new(verbosity),
         };
+        let mut printed_line = None;
         let ending = bench
             .session
             .files(plan, &self.tree, &mut watch, &mut |measured| {
+                let line = ended_step_line(plan, measured);
                 if verbosity == Verbosity::Lines
-                    && let Some(line) = ended_step_line(plan, measured)
+                    && let Some(line) = &line
+                    && printed_line.as_ref() != Some(line)
                 {
-                    eprint_line(&line);
+                    eprint_line(line);
                 }
-                results.lock().data.files = Some(FilesMeasurement {
+                printed_line = line.or(printed_line.take());
+                let measured = FilesMeasurement {
                     leftover_files: self.leftover_files,
                     ..measured.clone()
-                });
+                };
+                if keeper.may_keep() {
+                    keeper.keep_files(&measured);
+                }
+                results.lock().data.files = Some(measured);
             });
         watch.line.clear();
         match ending? {
@@ -144,9 +180,10 @@ impl Running for FilesRun<'_> {
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         let path = self.tree.path().display().to_string();
+        let mut is_removed = false;
         if let Some(tree) = Arc::into_inner(self.tree) {
             match tree.remove() {
-                Ok(()) => {}
+                Ok(()) => is_removed = true,
                 Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
                 Err(error) => eprint_line(&format!(
                     "warning: cannot remove {path} ({error}); the next 'diskproof files' removes it"
@@ -154,7 +191,12 @@ impl Running for FilesRun<'_> {
             }
             sink.results().leftover = None;
         }
-        ended
+        match ended {
+            Err(EarlyEnd::Reason(why)) if is_removed => {
+                Err(why.replace(FILES_STAY, FILES_REMOVED).into())
+            }
+            ended => ended,
+        }
     }
 }
 
@@ -174,7 +216,7 @@ fn files_failed(path: &str, measured: Option<&FilesMeasurement>) -> String {
         names.push(errno.as_str());
     }
     format!(
-        "{path}: '{}' failed after {} ({}); {}. The files of the test are removed",
+        "{path}: '{}' failed after {} ({}); {}. {FILES_STAY}",
         failed.step.name(),
         counted(failed.op.count, "file"),
         counts.join(", "),

@@ -50,7 +50,7 @@ use diskproof_model::plan::Plan;
 use diskproof_report::formats::format_of;
 use diskproof_report::{json, terminal};
 use gate::{Granted, pass_gate, rehearse};
-use open::open;
+use open::{Opened, open};
 use slots::in_slots;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,8 +87,11 @@ pub(crate) fn run(requested: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun
     let granted = pass_gate(&job)?;
     let cleanup = job.agreed.cleanup();
     let verbosity = job.flags.verbosity();
-    let opened = open(job, granted)?;
-    let supervised = supervise(opened);
+    let opened = match open(job, granted)? {
+        Opened::Run(opened) => opened,
+        Opened::Failed(ended) => return Ok(Some(*ended)),
+    };
+    let supervised = supervise(*opened);
     let cleaned_up = match cleanup {
         Some(command) => prepare_command::clean_up(&command, verbosity),
         None => Ok(()),

@@ -14,6 +14,7 @@ use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sides::ComparedSides;
 use super::sink::Sink;
+use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::interrupt;
@@ -23,7 +24,7 @@ use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{
-    Admission, GuardedWriteCache, MachineCpuTime, OpenTarget, raise_descriptor_limit,
+    Admission, Consent, GuardedWriteCache, MachineCpuTime, OpenTarget, raise_descriptor_limit,
 };
 use diskproof_engine::{RunError, Session};
 use diskproof_model::budget::Budget;
@@ -36,6 +37,14 @@ use facts::{seed_of_host, session_facts};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use targets::{OpenedTargets, open_targets, own_targets, reopened};
+
+/// The outcome of opening the targets of a run.
+pub(super) enum Opened {
+    /// They are open.
+    Run(Box<OpenRun>),
+    /// The disk of one of them failed, which is all that the run found.
+    Failed(Box<EndedRun>),
+}
 
 /// A run whose targets are open.
 pub(super) struct OpenRun {
@@ -51,9 +60,56 @@ pub(super) struct OpenRun {
     pub cpu_time: Option<MachineCpuTime>,
 }
 
-/// Opens the targets that the gate has admitted, reads their health, and measures the clock. A
-/// scratch file with a name stays in its directory.
-pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<OpenRun> {
+/// Opens the targets that the gate has admitted. A disk that fails there is a fact of the run, which
+/// has nothing else.
+pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Opened> {
+    let Granted {
+        budget,
+        admissions,
+        consent,
+        stall_timeout,
+    } = granted;
+    raise_descriptor_limit();
+    for hint in admissions.iter().filter_map(Admission::hint) {
+        job.flags.verbosity().note(&hint);
+    }
+    let opened = match open_targets(&job.plan, admissions, job.shown.kept_files()) {
+        Ok(opened) => opened,
+        Err(failure) if failure.of_target().is_some() => {
+            let ended = failed_run(job, failure, stall_timeout)?;
+            return Ok(Opened::Failed(Box::new(ended)));
+        }
+        Err(failure) => return Err(failure.into()),
+    };
+    let run = open_run(job, opened, Arc::new(budget), consent, stall_timeout)?;
+    Ok(Opened::Run(Box::new(run)))
+}
+
+/// A run that ends before it begins, because a target failed.
+fn failed_run(
+    job: MeasuringJob<'_>,
+    failure: Failure,
+    stall_timeout: Duration,
+) -> anyhow::Result<EndedRun> {
+    let flags = job.flags;
+    let session = new_session(seed_of_host(&job.plan, flags), stall_timeout, &job.shown);
+    let health = health_before(&job.identities, flags);
+    let facts = session_facts(&session, job.plan, job.identities, job.note, health, flags);
+    if flags.prints_pieces() {
+        announce(&facts)?;
+    }
+    Ok(EndedRun::not_opened(facts, failure, stall_timeout))
+}
+
+/// Reads the health of the disks, and measures the clock. A scratch file with a name stays in its
+/// directory.
+fn open_run(
+    job: MeasuringJob<'_>,
+    opened: OpenedTargets,
+    budget: Arc<Budget>,
+    consent: Consent,
+    stall_timeout: Duration,
+) -> anyhow::Result<OpenRun> {
     let MeasuringJob {
         plan,
         identities,
@@ -65,20 +121,9 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         view,
         goes_on,
     } = job;
-    let Granted {
-        budget,
-        admissions,
-        consent,
-        stall_timeout,
-    } = granted;
-    let budget = Arc::new(budget);
+    let OpenedTargets { targets, file_tree } = opened;
     let verbosity = flags.verbosity();
-    raise_descriptor_limit();
-    for hint in admissions.iter().filter_map(Admission::hint) {
-        verbosity.note(&hint);
-    }
     let kept_files = shown.kept_files();
-    let OpenedTargets { targets, file_tree } = open_targets(&plan, admissions, kept_files)?;
     let own_targets = own_targets(&targets, &plan, flags, kept_files);
     let own_files = reopened(&targets, &own_targets)?;
     // Before the run: smartctl would disturb it.

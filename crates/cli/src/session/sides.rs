@@ -9,7 +9,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Record, Stalled, TaskResult};
+use diskproof_model::record::{FailedCall, Record, Stalled, TaskResult};
 use diskproof_model::target::TargetIdentity;
 use std::collections::BTreeMap;
 
@@ -156,6 +156,7 @@ fn side_facts(target: usize, identity: &TargetIdentity, plan: &Plan, whole: &Run
     facts.plan.targets = vec![identity.path.clone()];
     facts.health = health_of(identity, &whole.health);
     facts.stalled = stalled_on(target, whole);
+    facts.failed = failed_on(target, whole);
     facts
 }
 
@@ -195,6 +196,19 @@ fn stalled_on(target: usize, whole: &RunFacts) -> Option<Stalled> {
             ..stalled.clone()
         }),
         None => Some(stalled.clone()),
+    }
+}
+
+/// The call that failed, where it may be one on this target of the whole run.
+fn failed_on(target: usize, whole: &RunFacts) -> Option<FailedCall> {
+    let failed = whole.failed.as_ref()?;
+    match failed.target {
+        Some(other) if other != target => None,
+        Some(_) => Some(FailedCall {
+            target: Some(0),
+            ..failed.clone()
+        }),
+        None => Some(failed.clone()),
     }
 }
 

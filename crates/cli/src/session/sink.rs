@@ -8,11 +8,12 @@ use crate::failure::Failure;
 use crate::progress_display::ProgressDisplay;
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_analysis::judge::RunFacts;
-use diskproof_device::{OpenError, WriteCacheError};
+use diskproof_device::{OpenError, TargetFailure, WriteCacheError};
 use diskproof_engine::RunError;
 use diskproof_model::budget::Budget;
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
+use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Task;
 use diskproof_model::surface::SurfaceMeasurement;
@@ -58,6 +59,8 @@ pub(crate) struct RunResults {
     pub hung: Vec<String>,
     /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
+    /// The failure of a target when it was closed.
+    pub failed: Option<TargetFailure>,
     /// The write cache of a disk that could not be restored.
     pub not_restored: Option<WriteCacheError>,
 }
@@ -219,6 +222,18 @@ impl ResultsKeeper<'_> {
         let mut results = self.results.lock().to_keep();
         results.data.measurements.extend_from_slice(measured);
         self.journal.keep(&results);
+    }
+
+    /// Keeps the steps on files so far.
+    pub(super) fn keep_files(&mut self, files: &FilesMeasurement) {
+        let mut results = self.results.lock().to_keep();
+        results.data.files = Some(files.clone());
+        self.journal.keep(&results);
+    }
+
+    /// True if results are kept at all by now.
+    pub(super) fn may_keep(&self) -> bool {
+        self.journal.is_due()
     }
 
     /// Keeps the results of a survey so far.

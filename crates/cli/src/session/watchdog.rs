@@ -15,12 +15,14 @@ use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::saved::{InHistory, LeftInJournal, TestJournal, end_journals, leave_in_journal};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
-use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
+use diskproof_device::{
+    GuardedWriteCache, MachineCpuTime, OpenTarget, TargetFailure, start_files_remover,
+};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_history::Journal;
 use diskproof_model::plan::Task;
-use diskproof_model::record::{Record, Stalled};
+use diskproof_model::record::{FailedCall, Record, Stalled};
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
 use std::path::Path;
@@ -36,6 +38,9 @@ const AFTER_END: Duration = Duration::from_millis(4300);
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
+/// A silence of this length at the end of a run is one of the disk: it needs less to empty its own
+/// cache. Chosen, not measured: as long as the engine waits.
+const LATE_SILENCE: Duration = Duration::from_secs(4);
 /// The first note about a silence comes after this time, each further one after twice the time.
 /// Chosen, not measured.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
@@ -63,6 +68,27 @@ pub(crate) struct EndedRun {
 }
 
 impl EndedRun {
+    /// A run that could not open its targets, because one of them failed.
+    pub(crate) fn not_opened(facts: RunFacts, failure: Failure, stall_timeout: Duration) -> Self {
+        let failed = failure
+            .of_target()
+            .map(|failure| failed_call(failure, &facts.targets, None));
+        Self {
+            facts: RunFacts {
+                partial: true,
+                ended_early: Some(failure.to_string()),
+                failed,
+                ..facts
+            },
+            results: RunResults::default(),
+            ended: Err(EarlyEnd::NotStarted(failure)),
+            stall_timeout,
+            is_cleaned_up: true,
+            journals: Vec::new(),
+            test_journal: None,
+        }
+    }
+
     /// Removes the journal of an acceptance test whose record is in the history now. One that is
     /// not complete keeps it, and goes on from it.
     pub(crate) fn end_test_journal(&self, record: &Record, saved: InHistory) {
@@ -93,7 +119,8 @@ impl EndedRun {
 
 /// Measures on a thread of its own, and waits for the end or for a silence longer than the stall
 /// timeout. What the run has given is taken from its results, whether or not it came to its end.
-/// Fails where nothing was measured because a target or server could not be made ready.
+/// Fails where nothing was measured because a target or server could not be made ready, unless the
+/// target failed: that is a fact of the run.
 pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     let OpenRun {
         mut bench,
@@ -128,14 +155,20 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     results.hung.extend(waited.hung);
     let reported = results.ended.take().unwrap_or(waited.ended);
     let ended = leave_behind(results.leftover, reported, targets, watchdog.verbosity);
+    let failed = failure_of_target(&ended)
+        .or(results.failed.take())
+        .map(|failure| failed_call(failure, targets, results.step_target));
     let ended = match ended {
-        Err(EarlyEnd::NotStarted(failure)) if !results.data.has_results() => return Err(failure),
+        Err(EarlyEnd::NotStarted(failure)) if !results.data.has_results() && failed.is_none() => {
+            return Err(failure);
+        }
         ended => ended,
     };
     let cpu_time_now = MachineCpuTime::now();
     let mut facts = RunFacts::clone(&shared_facts);
     facts.partial = ended.is_err();
     facts.ended_early = ended.as_ref().err().map(ToString::to_string);
+    facts.failed = failed;
     facts.stalled = waited
         .stalled
         .or_else(|| stalled_in_request(&ended, targets));
@@ -204,6 +237,35 @@ fn leave_behind(
             end_with_leftover(ended, &leftover_error)
         }
         None => ended,
+    }
+}
+
+/// The failure of a target that ended a run; `None` where it ended otherwise.
+fn failure_of_target(ended: &Result<(), EarlyEnd>) -> Option<TargetFailure> {
+    match ended {
+        Ok(()) | Err(EarlyEnd::Reason(_) | EarlyEnd::Unanswered { .. }) => None,
+        Err(EarlyEnd::Error(error)) => error.of_target(),
+        Err(EarlyEnd::NotStarted(failure)) => failure.of_target(),
+    }
+}
+
+/// The call that a target failed, with the index of the target. `step_target` is that of the last
+/// step, where it was about one.
+fn failed_call(
+    failure: TargetFailure,
+    targets: &[TargetIdentity],
+    step_target: Option<usize>,
+) -> FailedCall {
+    let only = (targets.len() == 1).then_some(0);
+    // The failed path may be one of our own below the target.
+    let named = targets
+        .iter()
+        .position(|target| Path::new(&failure.path).starts_with(&target.path));
+    FailedCall {
+        doing: failure.doing,
+        errno: failure.errno,
+        count: 1,
+        target: only.or(named).or(step_target),
     }
 }
 
@@ -341,7 +403,7 @@ impl Watchdog<'_> {
                 return WaitEnd {
                     ended: Err(self.end_of_late(silence, &paths)),
                     hung: paths,
-                    stalled: None,
+                    stalled: self.stalled_late(silence),
                 };
             }
         }
@@ -382,6 +444,24 @@ impl Watchdog<'_> {
         ended.into()
     }
 
+    /// A silence at the end that is long enough to tell of. The disks of the targets have to be
+    /// known: without their counters, slow is not told from silent.
+    fn stalled_late(&self, silence: Duration) -> Option<Stalled> {
+        let is_counted = self
+            .identities
+            .iter()
+            .all(|identity| identity.disks().next().is_some());
+        if silence < LATE_SILENCE || !is_counted {
+            return None;
+        }
+        Some(Stalled {
+            around: self.current_step(),
+            lasted_ns: silence.as_nanos() as u64,
+            late: true,
+            target: self.results.lock().step_target,
+        })
+    }
+
     /// The paths of the targets that may be silent: that of the step's target, where it has one.
     fn silent_paths(&self) -> Vec<String> {
         let only = self.results.lock().step_target;
@@ -414,6 +494,37 @@ fn whole_seconds(duration: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_device::OpenError;
+
+    fn identity(path: &str) -> TargetIdentity {
+        TargetIdentity {
+            path: path.to_owned(),
+            ..diskproof_analysis::fixture::record().targets[0].clone()
+        }
+    }
+
+    /// A write-back that the disk fails is a fact of the run; a full filesystem is none.
+    #[test]
+    fn call_that_a_target_failed_is_kept_with_its_target() {
+        let targets = [identity("/a"), identity("/b")];
+        let failed = |path: &str, errno: &str| {
+            let error = OpenError::System {
+                path: path.to_owned(),
+                doing: "write it back (fdatasync)",
+                errno: errno.to_owned(),
+            };
+            let failure = failure_of_target(&Err(EarlyEnd::from(error)))?;
+            Some(failed_call(failure, &targets, None))
+        };
+        let call = failed("/b/.diskproof-files", "EIO").unwrap();
+        assert_eq!((call.errno.as_str(), call.target), ("EIO", Some(1)));
+        assert_eq!(failed("/b", "ENOMEM"), None);
+        let full = Failure::Open(OpenError::NoSpace {
+            path: "/a".to_owned(),
+            doing: "create a scratch file in it",
+        });
+        assert_eq!(failure_of_target(&Err(full.into())), None);
+    }
 
     #[test]
     fn target_that_answers_gets_a_little_longer_than_a_silent_one() {

@@ -72,6 +72,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         partial: false,
         ended_early: None,
         stalled: None,
+        failed: None,
         note: None,
         host: HostFacts {
             name: "db1".to_owned(),

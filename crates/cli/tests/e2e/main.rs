@@ -16,6 +16,7 @@ mod deploy;
 mod dist;
 mod docs_commands;
 mod drop_in;
+mod fails;
 mod faults;
 mod files;
 mod fio;

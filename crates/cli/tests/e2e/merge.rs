@@ -49,6 +49,7 @@ fn record(number: usize, speed: f64) -> Record {
         partial: false,
         ended_early: None,
         stalled: None,
+        failed: None,
         note: None,
         host: HostFacts {
             name: format!("db{number:02}"),

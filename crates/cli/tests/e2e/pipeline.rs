@@ -151,6 +151,7 @@ fn record_of(plan: Plan) -> Record {
         partial: false,
         ended_early: None,
         stalled: None,
+        failed: None,
         note: None,
         host: HostFacts {
             name: "db1".to_owned(),

@@ -8,5 +8,6 @@ pub(crate) mod mounts;
 pub(crate) mod namespaces;
 pub(crate) mod naming;
 pub(crate) mod steps;
+pub(crate) mod stopped_filesystem;
 pub(crate) mod syscalls;
 pub(crate) mod sysroot;

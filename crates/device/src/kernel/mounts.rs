@@ -28,6 +28,11 @@ impl MountEntry {
             .find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
     }
 
+    /// True with this option, of the mount or of the filesystem.
+    pub(crate) fn has(&self, option: &str) -> bool {
+        self.options.iter().any(|known| known == option)
+    }
+
     /// The path within the filesystem, without a leading slash, of a path below the mount point.
     pub(crate) fn inside(&self, path: &Path) -> Option<PathBuf> {
         let below = path.strip_prefix(&self.point).ok()?;

@@ -14,7 +14,7 @@ use diskproof_device::{FileTree, Snapshot};
 use diskproof_model::errno::is_of_disk;
 use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep,
-    FileStepMeasurement, FilesMeasurement, FilesPlan,
+    FileStepMeasurement, FilesMeasurement, FilesPlan, FilesStall,
 };
 use diskproof_model::measurement::{ByteCount, StopReason};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
@@ -503,7 +503,16 @@ impl FilesRun<'_> {
             limit_ns,
             signals: PassSignals::default(),
         };
-        pass.run(threads, name, self.session.stall_timeout, self.watch)
+        let result = pass.run(threads, name, self.session.stall_timeout, self.watch)?;
+        if let Some(stall) = result.stall {
+            self.measured.add_stall(FilesStall {
+                around: name.to_owned(),
+                since_ns: stall.since_ns.saturating_sub(self.session.origin_ns),
+                lasted_ns: stall.lasted_ns,
+            });
+            (self.keep)(&self.measured);
+        }
+        Ok(result)
     }
 }
 

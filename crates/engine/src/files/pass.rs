@@ -8,12 +8,14 @@ use crate::io::{END_OF_FILE, errno_name};
 use crate::load::pattern::Permutation;
 use crate::measure::usage;
 use crate::run::error::RunError;
-use crate::run::supervise::{CHECK_EVERY, ChannelInbox, Event, StallTimeout, Supervisor};
-use diskproof_device::{FileName, FileTree};
+use crate::run::supervise::{CHECK_EVERY, ChannelInbox, ENDED_NS, Event, StallTimeout, Supervisor};
+use crate::run::watched_call::FLUSH_NS;
+use diskproof_device::{FileName, FileTree, Pulse};
 use diskproof_model::files::{FileOperation, FileSync, FileSyncTime};
 use diskproof_model::measurement::{CpuTime, OpMeasurement, SERIES_CELLS_MAX, StopReason};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::target::TargetIdentity;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -104,6 +106,16 @@ pub(crate) struct PassResult {
     pub(crate) wall_ns: u64,
     pub(crate) cpu: CpuTime,
     pub(crate) stopped: StopReason,
+    /// The longest time in which the disk answered nothing; `None` below [`FLUSH_NS`].
+    pub(crate) stall: Option<PassStall>,
+}
+
+/// A time in which the disk answered nothing, and no file was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PassStall {
+    /// On the clock.
+    pub(crate) since_ns: u64,
+    pub(crate) lasted_ns: u64,
 }
 
 impl PassResult {
@@ -119,6 +131,7 @@ impl PassResult {
             wall_ns: 0,
             cpu,
             stopped,
+            stall: None,
         }
     }
 }
@@ -359,6 +372,7 @@ impl Pass {
             series: TimeSeries::new(CHECK_EVERY.as_nanos() as u64),
             counted: 0,
             is_interrupted: false,
+            silence: DiskSilence::start(pass.tree.identity(), begin_ns),
         };
         let inbox = ChannelInbox {
             reports: &tallies,
@@ -368,10 +382,14 @@ impl Pass {
         let PassSupervisor {
             tallies,
             is_interrupted,
+            silence,
             ..
         } = supervisor;
         let cpu = usage::process_since(before);
-        Ok(pass.result(tallies, begin_ns, cpu, is_interrupted))
+        Ok(PassResult {
+            stall: silence.longest,
+            ..pass.result(tallies, begin_ns, cpu, is_interrupted)
+        })
     }
 
     fn result(
@@ -416,6 +434,53 @@ struct PassSupervisor<'a> {
     /// Files that were done at the last check.
     counted: u64,
     is_interrupted: bool,
+    silence: DiskSilence,
+}
+
+/// The time since a disk last answered during a pass. Without counters, as of a network filesystem,
+/// slow is not told from silent: nothing is noted then.
+struct DiskSilence {
+    pulse: Option<Pulse>,
+    answered_ns: u64,
+    /// The longest silence from [`FLUSH_NS`] on.
+    longest: Option<PassStall>,
+}
+
+impl DiskSilence {
+    fn start(identity: &TargetIdentity, now: u64) -> Self {
+        let is_counted = identity.disks().next().is_some();
+        Self {
+            pulse: is_counted.then(|| Pulse::start(identity)),
+            answered_ns: now,
+            longest: None,
+        }
+    }
+
+    /// Looks whether the disk has answered, or a file was done, since the last look. A look that
+    /// comes late, on a busy machine, finds that it has.
+    fn look(&mut self, now: u64, is_done: bool) {
+        let Some(pulse) = &mut self.pulse else {
+            return;
+        };
+        if pulse.beats() || is_done {
+            self.answered_ns = now;
+            return;
+        }
+        let silence = PassStall {
+            since_ns: self.answered_ns,
+            lasted_ns: now.saturating_sub(self.answered_ns),
+        };
+        let longest_ns = self.longest.map_or(FLUSH_NS, |longest| longest.lasted_ns);
+        if silence.lasted_ns >= longest_ns {
+            self.longest = Some(silence);
+        }
+    }
+
+    /// The length of the silence that lasts now; `None` of a disk without counters.
+    fn lasting_ns(&self, now: u64) -> Option<u64> {
+        self.pulse.as_ref()?;
+        Some(now.saturating_sub(self.answered_ns))
+    }
 }
 
 impl PassSupervisor<'_> {
@@ -435,7 +500,9 @@ impl PassSupervisor<'_> {
             match supervisor.next(inbox) {
                 Event::Report(tally) => self.tallies.push(tally),
                 Event::Check(now) => self.check(now, &mut supervisor, watch),
-                Event::Overdue(overdue) => return Err(self.leave(overdue.silence_ns)),
+                Event::Overdue(overdue) => {
+                    return Err(self.leave(overdue.silence_ns, inbox.clock.now()));
+                }
                 Event::Lost => return Err(RunError::lost(self.name)),
             }
         }
@@ -454,6 +521,7 @@ impl PassSupervisor<'_> {
             ..Cell::default()
         };
         self.series.add(elapsed_ns, &cell, SERIES_CELLS_MAX);
+        self.silence.look(now, done > self.counted);
         if done > self.counted {
             self.counted = done;
             supervisor.heard(0, now);
@@ -495,12 +563,18 @@ impl PassSupervisor<'_> {
     }
 
     /// Leaves the threads behind that hang.
-    fn leave(&self, silence_ns: u64) -> RunError {
+    fn leave(&self, silence_ns: u64, now: u64) -> RunError {
         self.pass.signals.stop.store(true, Ordering::Relaxed);
+        // That of the directory around the files, as the record has it.
+        let path = &self.pass.tree.identity().path;
         if self.stall.is_late(silence_ns) {
-            return RunError::interrupted(self.name);
+            return match self.silence.lasting_ns(now) {
+                Some(silent_ns) if silent_ns >= ENDED_NS => {
+                    RunError::unanswered(path, self.name, Duration::from_nanos(silent_ns))
+                }
+                Some(_) | None => RunError::interrupted(self.name),
+            };
         }
-        let path = self.pass.tree.path().display().to_string();
-        RunError::stalled(&path, self.name, Duration::from_nanos(silence_ns))
+        RunError::stalled(path, self.name, Duration::from_nanos(silence_ns))
     }
 }

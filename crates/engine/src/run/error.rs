@@ -1,7 +1,8 @@
 //! Says why a workload could not run, and what to do. I/O errors of the target are counted in the
 //! measurement instead.
 
-use diskproof_device::{OpenError, OpenTarget};
+use diskproof_device::{OpenError, OpenTarget, TargetFailure};
+use diskproof_model::errno::is_of_disk;
 use diskproof_model::group::Clash;
 use diskproof_model::plan::{EngineKind, Workload};
 use std::io;
@@ -78,6 +79,18 @@ pub enum RunError {
         errno: String,
         /// The remedy, as a clause.
         remedy: String,
+    },
+    /// The target answers nothing any more, or does not keep what was written to it.
+    #[error("{path}: cannot {doing} ({errno}): {why}")]
+    TargetFailed {
+        /// Path of the target.
+        path: String,
+        /// This step failed.
+        doing: &'static str,
+        /// Name of the error.
+        errno: String,
+        /// The meaning and the remedy, as clauses.
+        why: String,
     },
     /// The watcher ended the run before the workload began.
     #[error("interrupted before '{workload}' started")]
@@ -181,6 +194,7 @@ impl RunError {
     pub fn errno(&self) -> Option<String> {
         match self {
             Self::Layout { errno, .. } => errno.split(',').next().map(str::to_owned),
+            Self::TargetFailed { errno, .. } => Some(errno.clone()),
             Self::Worker { source, .. } | Self::Thread(source) => {
                 source.raw_os_error().map(diskproof_model::errno::name)
             }
@@ -197,6 +211,50 @@ impl RunError {
             | Self::Lost { .. } => None,
         }
     }
+
+    /// The failure of the target that ended the run; `None` of any other reason.
+    pub fn of_target(&self) -> Option<TargetFailure> {
+        let failure = |path: &str, doing: &str, errno: &str| TargetFailure {
+            path: path.to_owned(),
+            doing: doing.to_owned(),
+            errno: errno.to_owned(),
+        };
+        match self {
+            Self::Open(error) => error.of_target(),
+            Self::Layout { path, errno, .. } => errno
+                .split(", ")
+                .find(|errno| has_failed_on_the_way(errno))
+                .map(|errno| failure(path, "write the scratch file", errno)),
+            Self::TargetFailed {
+                path, doing, errno, ..
+            } => Some(failure(path, doing, errno)),
+            Self::Worker {
+                path,
+                workload,
+                source,
+            } => {
+                let errno = diskproof_model::errno::name(source.raw_os_error()?);
+                is_of_disk(&errno).then(|| failure(path, &format!("run '{workload}'"), &errno))
+            }
+            Self::Together(_)
+            | Self::Engine { .. }
+            | Self::Unsuitable { .. }
+            | Self::Alignment { .. }
+            | Self::DirectRefused { .. }
+            | Self::Interrupted { .. }
+            | Self::Unanswered { .. }
+            | Self::NotReady { .. }
+            | Self::Stalled { .. }
+            | Self::Lost { .. }
+            | Self::Thread(_) => None,
+        }
+    }
+}
+
+/// True for an error of the disk in a file that could be made: a filesystem that is read-only by
+/// now has been stopped since.
+fn has_failed_on_the_way(errno: &str) -> bool {
+    is_of_disk(errno) || errno == "EROFS"
 }
 
 /// The error of a workload that cannot run on `target`; `why` ends the sentence.
@@ -248,6 +306,22 @@ fn worker_remedy(source: &io::Error) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failure_of_the_disk_is_told_from_a_full_one() {
+        let of_target = |errno: &str| {
+            let layout = RunError::Layout {
+                path: "/data".to_owned(),
+                errno: errno.to_owned(),
+                remedy: String::new(),
+            };
+            layout.of_target().map(|failure| failure.errno)
+        };
+        assert_eq!(of_target("ENOSPC, EIO").as_deref(), Some("EIO"));
+        assert_eq!(of_target("EROFS").as_deref(), Some("EROFS"));
+        assert_eq!(of_target("ENOSPC"), None);
+        assert_eq!(RunError::interrupted("w").of_target(), None);
+    }
 
     #[test]
     fn worker_error_remedy_depends_on_errno() {

@@ -3,6 +3,7 @@
 
 use super::layout::{Pass, Piece, chunk_bytes};
 use super::states::{PieceState, PieceStates};
+use super::unwritten::UnwrittenRange;
 use crate::divisor::greatest_common_divisor;
 use crate::health::DiskHealth;
 use crate::measurement::{ByteCount, CacheUse, DeviceUse, Hang};
@@ -137,6 +138,9 @@ pub enum BadContent {
         /// Name of the errno.
         errno: String,
     },
+    /// Something else than the write that returned an error, which the disk did not promise to
+    /// keep.
+    Unwritten,
 }
 
 impl BadRange {
@@ -167,6 +171,7 @@ impl BadRange {
             (BadContent::Failed { errno: one }, BadContent::Failed { errno: other }) => {
                 one == other
             }
+            (BadContent::Unwritten, BadContent::Unwritten) => true,
             _ => false,
         }
     }
@@ -192,20 +197,35 @@ pub struct BadBytes {
     pub displaced: u64,
     /// Sectors with wrong bits.
     pub flipped: u64,
-    /// Could not be written or read.
+    /// Could not be read.
     pub failed: u64,
+    /// Hold something else than a write that failed.
+    #[serde(skip_serializing_if = "crate::is_default")]
+    pub unwritten: u64,
 }
 
 impl BadBytes {
     /// Adds the bytes of a range to those of its fault.
     pub fn add(&mut self, range: &BadRange) {
-        let bytes = match range.content {
+        *self.bytes_of(&range.content) += range.length_bytes;
+    }
+
+    /// Bytes with such a content.
+    fn bytes_of(&mut self, content: &BadContent) -> &mut u64 {
+        match content {
             BadContent::Blank | BadContent::Foreign | BadContent::Stale { .. } => &mut self.lost,
             BadContent::Displaced { .. } => &mut self.displaced,
             BadContent::Flipped { .. } => &mut self.flipped,
             BadContent::Failed { .. } => &mut self.failed,
-        };
-        *bytes += range.length_bytes;
+            BadContent::Unwritten => &mut self.unwritten,
+        }
+    }
+
+    /// Counts bytes of one content as those of a part of them.
+    pub(super) fn change(&mut self, content: &BadContent, part: &BadRange) {
+        let bytes = self.bytes_of(content);
+        *bytes = bytes.saturating_sub(part.length_bytes);
+        self.add(part);
     }
 
     /// Adds those of another piece.
@@ -214,20 +234,18 @@ impl BadBytes {
         self.displaced += other.displaced;
         self.flipped += other.flipped;
         self.failed += other.failed;
+        self.unwritten += other.unwritten;
     }
 
     /// The state of a piece of this length with so many of its bytes bad.
     pub fn state(self, length_bytes: u64) -> PieceState {
         let is_whole = self.sum() >= length_bytes;
-        let most = self
-            .lost
-            .max(self.displaced)
-            .max(self.flipped)
-            .max(self.failed);
+        let failed = self.failed + self.unwritten;
+        let most = self.lost.max(self.displaced).max(self.flipped).max(failed);
         match most {
             0 => PieceState::Right,
-            most if most == self.failed && is_whole => PieceState::Failed,
-            most if most == self.failed => PieceState::PartlyFailed,
+            most if most == failed && is_whole => PieceState::Failed,
+            most if most == failed => PieceState::PartlyFailed,
             most if most == self.displaced && is_whole => PieceState::Displaced,
             most if most == self.displaced => PieceState::PartlyDisplaced,
             most if most == self.lost && is_whole => PieceState::Lost,
@@ -243,7 +261,7 @@ impl BadBytes {
 
     /// Bytes with any fault.
     pub fn sum(self) -> u64 {
-        self.lost + self.displaced + self.flipped + self.failed
+        self.wrong() + self.failed + self.unwritten
     }
 }
 
@@ -289,7 +307,8 @@ pub struct AcceptMeasurement {
     pub read: u64,
     /// True if every piece was written and read.
     pub finished: bool,
-    /// Bytes that were written and their time, fillers and second writes included.
+    /// Bytes that were written and their time, fillers and second writes included; without those
+    /// whose write failed.
     pub writes: MovedBytes,
     /// Bytes that were read and checked.
     pub reads: MovedBytes,
@@ -300,6 +319,10 @@ pub struct AcceptMeasurement {
     /// Bytes whose write failed.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub failed_writes_bytes: u64,
+    /// Where the last write failed, by position, neighbours joined: what comes back there was
+    /// never promised. Of more than 20,000 ranges some include what lies between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unwritten: Vec<UnwrittenRange>,
     /// Bytes that came back wrong, by fault.
     pub bad_bytes: BadBytes,
     /// The part of the lost bytes that was written before a stop of the test and read after it:
@@ -728,6 +751,7 @@ impl AcceptMeasurement {
             reads: MovedBytes::default(),
             states: PieceStates::default(),
             failed_writes_bytes: 0,
+            unwritten: Vec::new(),
             bad_bytes: BadBytes::default(),
             lost_over_stop_bytes: 0,
             bad: Vec::new(),

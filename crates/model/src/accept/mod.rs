@@ -5,6 +5,7 @@ mod content;
 mod data;
 mod layout;
 mod states;
+mod unwritten;
 
 pub use content::SectorContent;
 pub use data::{
@@ -16,3 +17,4 @@ pub use data::{
 pub use layout::{BLOCK_BYTES, Batch, Pass, Piece, chunk_bytes, chunks, salted, shuffled};
 pub(crate) use states::PIECES_MAX;
 pub use states::{PieceState, PieceStates};
+pub use unwritten::UnwrittenRange;

@@ -17,7 +17,7 @@ impl ResultOfTask for AcceptRecord {
         Some(OwnRequests {
             target: self.data.target,
             end_ns: self.data.start_ns.saturating_add(self.data.run_ns),
-            has_figures: self.data.writes.bytes > 0,
+            has_figures: self.data.writes.bytes > 0 || self.data.reads.bytes > 0,
             error: error_before_test(self.figures.verdict, &self.data.errors),
         })
     }

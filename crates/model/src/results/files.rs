@@ -44,6 +44,7 @@ impl ResultOfTask for FilesRecord {
             steps: self.steps.iter().map(|step| step.data.clone()).collect(),
             caches: self.caches.clone(),
             leftover_files: self.leftover_files,
+            stalls: self.stalls.clone(),
         });
     }
 

@@ -214,6 +214,7 @@ fn bad_content_text(range: &BadRange) -> String {
         }
         BadContent::Flipped { bits } => format!("{bits} wrong bits"),
         BadContent::Failed { errno } => errno.clone(),
+        BadContent::Unwritten => "not written".to_owned(),
     }
 }
 

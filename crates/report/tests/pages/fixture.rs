@@ -112,6 +112,7 @@ pub(crate) fn healthy() -> Record {
         partial: false,
         ended_early: None,
         stalled: None,
+        failed: None,
         note: None,
         host: host(),
         clock: ClockFacts {

@@ -93,7 +93,7 @@ pub(crate) fn has_errors(record: &Record) -> bool {
         .measurements
         .iter()
         .any(|row| row.data.hang.is_some());
-    if record.partial && (has_hung || !is_unread) {
+    if record.failed.is_some() || (record.partial && (has_hung || !is_unread)) {
         return true;
     }
     for row in &record.measurements {

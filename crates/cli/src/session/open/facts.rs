@@ -57,6 +57,7 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         partial: false,
         ended_early: None,
         stalled: None,
+        failed: None,
         note: None,
         host: host_of_run(),
         clock: measure_clock(),
