@@ -16,11 +16,12 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, prove_direct, set_cache,
 };
+use crate::run::silence_log::SilenceLog;
 use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
 use crate::run::watched_call::Patience;
 use crate::run::workers::{Assignment, StartTime, WorkerGroup};
-use diskproof_device::{OpenTarget, Snapshot};
+use diskproof_device::{OpenTarget, Pulse, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{CacheUse, CpuTime, Measurement, OpKind, StopReason};
@@ -567,6 +568,7 @@ impl Session {
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let thread_times: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let began_ns = workers.began_ns();
+        let silences = std::mem::take(&mut workers.silences);
         let syncs = self.sync_at_end(assignments, watch)?;
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
         counter_log.read(clock.now());
@@ -579,6 +581,7 @@ impl Session {
             measurement.ceiling_iops = max_iops(measurement);
             measurement.began_ns = began_ns;
         }
+        keep_silences(&mut measurements, targets, &silences, phase);
         Ok(measurements)
     }
 
@@ -672,6 +675,35 @@ fn refuse_page_cache_clash(
         }
     }
     Ok(())
+}
+
+/// Hands the silences of each target, which no measured time contains, to its measurements; after a
+/// layout, which is no result, to the next workload. The very first answer belongs to the first
+/// workload.
+fn keep_silences(
+    measurements: &mut [Measurement],
+    targets: &[&OpenTarget],
+    silences: &[SilenceLog<Pulse>],
+    phase: Phase,
+) {
+    for log in silences {
+        let open = targets[log.target];
+        log.note_answers(open);
+        let around_ns = log.around_ns();
+        if phase == Phase::Layout {
+            if around_ns > 0 {
+                open.note_silence(around_ns);
+            }
+            continue;
+        }
+        for measurement in measurements.iter_mut() {
+            if measurement.target == log.target {
+                measurement.silence_around_ns = around_ns;
+                let first_ns = open.take_first_answer_ns();
+                measurement.first_answer_ns = measurement.first_answer_ns.max(first_ns);
+            }
+        }
+    }
 }
 
 /// The indices of the other assignments on the target of this one.
