@@ -922,8 +922,10 @@ mod tests {
             record
                 .measurements
                 .retain(|row| !row.data.workload.commits());
+            record.results.clear();
             for row in &mut record.measurements {
                 row.data.cache.used = CachePolicy::Cached;
+                row.data.ops.retain(|kind, _| *kind != OpKind::Sync);
                 row.data.device = DeviceUse::default();
             }
             change(&mut record);
@@ -931,7 +933,9 @@ mod tests {
         };
         assert!(!run(&|_| {}));
         // One of several rows, a sync, an error, a hang, and reads that the disk answered.
-        assert!(run(&|record| record.measurements[0].data.cache.used = CachePolicy::Buffered));
+        assert!(run(
+            &|record| record.measurements[0].data.cache.used = CachePolicy::Buffered
+        ));
         assert!(run(&|record| {
             let ops = &mut record.measurements[0].data.ops;
             ops.insert(OpKind::Sync, OpMeasurement::default());
@@ -956,10 +960,14 @@ mod tests {
             }
         }));
         let name = "commit-fdatasync";
-        let mut runs: Vec<SavedRun> = (1..=6).map(|day| self::run(day, &[(name, 100.0)])).collect();
+        let mut runs: Vec<SavedRun> = (1..=6)
+            .map(|day| self::run(day, &[(name, 100.0)]))
+            .collect();
         runs[5].only_observed = true;
         let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
-        let trends = condition_trends(&named(&limit.metric).unwrap(), &runs, |_| Some(record(100.0)));
+        let trends = condition_trends(&named(&limit.metric).unwrap(), &runs, |_| {
+            Some(record(100.0))
+        });
         assert_eq!(only(trends).points.len(), 5);
     }
 

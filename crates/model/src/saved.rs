@@ -127,8 +127,8 @@ impl SavedRun {
         }
     }
 
-    /// Returns `true` if the run says something of its disks. Older versions saved only the verb of a
-    /// watched load.
+    /// Returns `true` if the run says something of its disks. Older versions saved only the verb of
+    /// a watched load.
     pub fn has_measured(&self) -> bool {
         !self.only_observed && self.verb != "watch"
     }

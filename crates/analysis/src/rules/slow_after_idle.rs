@@ -30,6 +30,9 @@ const SLOW_THIRDS: u64 = 2;
 /// anyway.
 const AWAKE_SLOW_PARTS: u64 = 10;
 
+/// A very first answer is late from so many times the usual latency on. Chosen, not measured.
+const FIRST_TIMES_MIN: f64 = 10.0;
+
 /// From this cost of waking up on, sessions notice. Chosen, not measured.
 const COST_NS_WARNING: u64 = 10_000_000;
 
@@ -111,7 +114,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 /// slept, which is no fault of it. Nothing else was measured of that, so it is a note.
 fn late_first_answer(record: &Record) -> Option<Diagnosis> {
     let mut late: Vec<Measured<'_>> = real_rows(record)
-        .filter(|measured| measured.row.data.first_answer_ns > 0)
+        .filter(|measured| is_late_first_answer(measured.row))
         .collect();
     late.sort_by_key(|measured| std::cmp::Reverse(measured.row.data.first_answer_ns));
     let data = &late.first()?.row.data;
@@ -132,6 +135,16 @@ fn late_first_answer(record: &Record) -> Option<Diagnosis> {
     });
     let remedy = remedy(record, data.target);
     Some(Diagnosis::new(Severity::Note, claim, observations).with_remedy(remedy))
+}
+
+/// True if the very first answer took far longer than the usual ones of a row.
+fn is_late_first_answer(row: &Row) -> bool {
+    let mut usual_ns: f64 = 0.0;
+    for (_, op) in row.headline_ops() {
+        usual_ns = usual_ns.max(op.figures.seen_latency().mean);
+    }
+    let first_ns = row.data.first_answer_ns;
+    first_ns > 0 && first_ns as f64 >= FIRST_TIMES_MIN * usual_ns
 }
 
 /// A target whose requests are slow from some idle time on, and after every longer one. The points

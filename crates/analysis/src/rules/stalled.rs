@@ -5,7 +5,7 @@ use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
 use crate::accept::words::stall_text;
-use crate::mechanics::has_platters;
+use crate::mechanics::may_rotate;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::record::TaskResult;
@@ -168,7 +168,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         return None;
     }
     let made_ready_ns = match record.targets.get(row.data.target) {
-        Some(target) if has_platters(record, target) => ROTATING_NS,
+        Some(target) if may_rotate(record, target) => ROTATING_NS,
         Some(_) | None => 0,
     };
     let seen = longest_pause(&row.data, made_ready_ns)?;
@@ -311,7 +311,7 @@ fn is_single_pause(length_ns: u64, median_ns: u64) -> bool {
 
 /// The stalls that a search for a rate has met, most of them in trials that no row has.
 fn search_pause(record: &Record) -> Option<Pause> {
-    let stalls = record.load()?.figures.stalls;
+    let stalls = &record.load()?.figures.stalls;
     if stalls.met == 0 || stalls.mean_ns < LENGTH_NS_MIN {
         return None;
     }
@@ -336,7 +336,7 @@ fn pause_before_survey(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let silence_ns = surface.data.silence_before_ns;
     let target = record.targets.get(surface.data.target)?;
-    if silence_ns < ROTATING_NS && has_platters(record, target) {
+    if silence_ns < ROTATING_NS && may_rotate(record, target) {
         return None;
     }
     pause_before(

@@ -43,7 +43,7 @@ pub(super) struct RunDeadline {
     /// The time for which scratch files were filled, or got their first requests, since the last
     /// measurement.
     filled: Duration,
-    /// The targets that sleep may take so long, in all, before anything was measured.
+    /// The disks that sleep may still take so long, in all, for their very first requests.
     wake_up_left: Duration,
     /// The last call of [`RunDeadline::update`].
     updated: Instant,
@@ -145,7 +145,6 @@ impl RunDeadline {
             self.extend(passed);
         } else if !precedes_measured_time(phase) {
             self.filled = Duration::ZERO;
-            self.wake_up_left = Duration::ZERO;
         } else if !self.is_late
             && let Some(fill_max) = self.fill_max
         {
@@ -154,7 +153,7 @@ impl RunDeadline {
             if self.fill_ends && self.filled > fill_max {
                 self.end_late();
             }
-        } else if phase == Phase::FirstRequests && !self.is_late {
+        } else if phase == Phase::WakeUp && !self.is_late {
             // A disk in standby starts its motor for the first request.
             let waking = passed.min(self.wake_up_left);
             self.extend(waking);
@@ -193,7 +192,7 @@ fn late_ns(groups: u64) -> u64 {
 /// to show, and its time is not the announced one.
 pub(super) fn precedes_measured_time(phase: Phase) -> bool {
     match phase {
-        Phase::Layout | Phase::FirstRequests | Phase::SetUp => true,
+        Phase::Layout | Phase::WakeUp | Phase::FirstRequests | Phase::SetUp => true,
         Phase::Warmup | Phase::Measure | Phase::Verify | Phase::Survey => false,
     }
 }
@@ -229,9 +228,9 @@ mod tests {
         assert!(deadline.end() >= Some(start + Duration::from_secs(11)));
     }
 
-    /// A disk in standby needs eight seconds for the first request, and another for each later one.
+    /// A disk in standby needs eight seconds for the first request.
     #[test]
-    fn wake_up_of_a_disk_is_no_time_of_the_run_until_it_has_measured() {
+    fn wake_up_of_a_disk_is_no_time_of_the_run() {
         let start = Instant::now();
         let mut deadline = RunDeadline {
             end: Arc::new(Mutex::new(Some(start + Duration::from_secs(7)))),
@@ -243,16 +242,15 @@ mod tests {
             updated: start - Duration::from_secs(8),
             is_late: false,
         };
-        deadline.update(Phase::FirstRequests);
+        deadline.update(Phase::WakeUp);
         assert!(!deadline.is_late());
         assert!(deadline.end() >= Some(start + Duration::from_secs(15)));
         // No disk that is healthy takes longer than that in all.
         deadline.updated -= Duration::from_secs(30);
-        deadline.update(Phase::FirstRequests);
+        deadline.update(Phase::WakeUp);
         assert!(deadline.end() < Some(start + Duration::from_secs(23)));
         let end = deadline.end();
         deadline.wake_up_left = Duration::from_secs(15);
-        deadline.update(Phase::Measure);
         deadline.updated -= Duration::from_secs(5);
         deadline.update(Phase::FirstRequests);
         assert_eq!(deadline.end(), end);

@@ -48,6 +48,7 @@ mod pod;
 mod postgres;
 mod powercut;
 mod program;
+mod quiet;
 mod real_tools;
 mod recipes;
 mod repeat;

@@ -29,6 +29,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Workload,
 };
 use diskproof_model::progress::{Control, Phase, Watch};
+use diskproof_model::row::LatencySummary;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
@@ -36,6 +37,9 @@ use std::time::{Duration, SystemTime};
 
 /// A layout begins and ends at a multiple of a page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
+/// A silence in a layout is at least this many times its median latency: a slow disk takes seconds
+/// for each of its blocks. As for the pauses of workloads; chosen, not measured.
+const PAUSE_LATENCIES_MIN: f64 = 10.0;
 /// The distance between the seeds of two slices: an odd number, whose multiples are all different.
 /// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -691,7 +695,17 @@ fn keep_silences(
         log.note_answers(open);
         let around_ns = log.around_ns();
         if phase == Phase::Layout {
-            if around_ns > 0 {
+            // Without counters, a page cache that is written back is not told from a silent disk.
+            let is_seen = open.identity().disks().next().is_some()
+                || measurements
+                    .iter()
+                    .all(|layout| layout.cache.used == CachePolicy::Direct);
+            let usual_ns = measurements
+                .iter()
+                .map(usual_latency_ns)
+                .fold(0.0, f64::max);
+            let is_pause = around_ns as f64 >= PAUSE_LATENCIES_MIN * usual_ns;
+            if around_ns > 0 && is_seen && is_pause {
                 open.note_silence(around_ns);
             }
             continue;
@@ -704,6 +718,21 @@ fn keep_silences(
             }
         }
     }
+}
+
+/// The median latency of the slowest kind of operation, in nanoseconds; its mean where too few
+/// operations give a median.
+fn usual_latency_ns(measured: &Measurement) -> f64 {
+    let mut usual_ns: f64 = 0.0;
+    for op in measured.ops.values() {
+        let latency = LatencySummary::from_histogram(&op.latency);
+        let median_ns = match latency.p50 {
+            Some(ns) => ns as f64,
+            None => latency.mean,
+        };
+        usual_ns = usual_ns.max(median_ns);
+    }
+    usual_ns
 }
 
 /// The indices of the other assignments on the target of this one.

@@ -215,7 +215,11 @@ fn watch_before_run<T: Send + 'static>(
         workload,
         open: target,
         target: None,
-        phase: Phase::FirstRequests,
+        phase: if target.has_answered() {
+            Phase::FirstRequests
+        } else {
+            Phase::WakeUp
+        },
         stall_ns,
         stop: &stop,
     };

@@ -2,7 +2,7 @@
 //! under one label. The history is all that it remembers, so it continues after a restart.
 
 use crate::failure::{Exit, Failure, exit_of};
-use crate::flags::{MeasuringFlags, SECOND};
+use crate::flags::{MeasuringFlags, SECOND, UndecidedMeans};
 use crate::interrupt::{self, is_end_text};
 use crate::saved::{KILLED, history_place, make_history, open_recovered, saved_record, short_id};
 use crate::session::{Measured, MeasuringJob, StdoutForm, exit_of_record, measure};

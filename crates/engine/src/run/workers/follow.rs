@@ -51,7 +51,7 @@ impl WorkerGroup<'_> {
                 }
                 Event::Check(now) => {
                     self.note_silences(decided, now, &mut supervisor);
-                    self.log_silences(decided, now);
+                    self.log_silences(phase, decided, now);
                 }
                 Event::Overdue(overdue) => {
                     self.end_stalled(overdue, decided, clock.now());
@@ -133,8 +133,18 @@ impl WorkerGroup<'_> {
         }
     }
 
-    /// Looks for silences outside of the measured time.
-    fn log_silences(&mut self, schedule: WorkerSchedule, now: u64) {
+    /// Looks for silences outside of the measured time, which a layout does not have.
+    fn log_silences(&mut self, phase: Phase, decided: WorkerSchedule, now: u64) {
+        let schedule = match phase {
+            Phase::Layout => decided.measuring_from(u64::MAX),
+            Phase::WakeUp
+            | Phase::FirstRequests
+            | Phase::SetUp
+            | Phase::Warmup
+            | Phase::Measure
+            | Phase::Verify
+            | Phase::Survey => decided,
+        };
         for index in 0..self.silences.len() {
             let target = self.silences[index].target;
             let seen = SilenceNow {
