@@ -107,17 +107,16 @@ impl<P: Beat> SilenceLog<P> {
         if self.pulse.beats() {
             self.beat_ns = seen.now_ns;
         }
-        let since_ns = (seen.now_ns - seen.length_ns).max(self.beat_ns);
-        let length_ns = self.length_outside(since_ns, seen);
         if self.is_awake || seen.is_answered {
-            self.around_ns = self.around_ns.max(length_ns);
+            self.around_ns = self.around_ns.max(self.length_outside(seen));
         } else {
+            let since_ns = (seen.now_ns - seen.length_ns).max(self.beat_ns);
             self.first_answer_ns = self.first_answer_ns.max(seen.now_ns - since_ns);
         }
     }
 
     /// The length of a silence that a measured time does not contain; 0 where one does.
-    fn length_outside(&self, since_ns: u64, seen: SilenceNow) -> u64 {
+    fn length_outside(&self, seen: SilenceNow) -> u64 {
         let WorkerSchedule {
             measure_ns, end_ns, ..
         } = seen.schedule;
@@ -126,9 +125,10 @@ impl<P: Beat> SilenceLog<P> {
             Drain::Full => seen.now_ns,
             Drain::Paced => seen.now_ns.min(last_sent_ns),
         };
+        let since_ns = seen.now_ns - seen.length_ns;
         let is_over_the_end = since_ns < last_sent_ns && until_ns > last_sent_ns;
         if since_ns < measure_ns || is_over_the_end {
-            until_ns.saturating_sub(since_ns)
+            until_ns.saturating_sub(since_ns.max(self.beat_ns))
         } else {
             0
         }
