@@ -142,6 +142,16 @@ pub(crate) fn has_platters(record: &Record, target: &TargetIdentity) -> bool {
     disks.peek().is_some() && disks.all(|disk| surely_rotates(record, disk))
 }
 
+/// True if the disks of a target turn, or may: behind USB the kernel assumes it of each disk. What
+/// it says of a virtual disk is arbitrary.
+pub(crate) fn may_rotate(record: &Record, target: &TargetIdentity) -> bool {
+    let is_assumed = record.host.hypervisor.is_none()
+        && target
+            .disks()
+            .any(|disk| disk.rotational == Some(true) && rpm_of(&record.health, disk) != Some(0));
+    is_assumed || has_platters(record, target)
+}
+
 /// True if a disk rotates by the access times of its survey, by its own health report, or by the
 /// kernel. The kernel does not count behind USB, where it assumes a rotating disk.
 pub(crate) fn surely_rotates(record: &Record, disk: &Layer) -> bool {

@@ -11,6 +11,10 @@ use diskproof_model::series::TimeSeries;
 /// Shorter pauses are within what a disk's own housekeeping and a busy host do.
 pub(crate) const LENGTH_NS_MIN: u64 = SILENCE_NS_MIN;
 
+/// A healthy rotating disk may be silent for so long while it empties a cache of some thousand
+/// random blocks. Chosen, not measured.
+pub(crate) const ROTATING_NS: u64 = 15_000_000_000;
+
 /// A pause is at least this many times the median latency: where requests take 400 ms each, half a
 /// second without a completion is no exception. Chosen, not measured.
 const LATENCIES_MIN: f64 = 10.0;
@@ -24,8 +28,9 @@ const SILENT_REQUESTS_MIN: f64 = 5.0;
 const WAITING_MIN: u64 = 2;
 
 /// The longest pause of the disk in a measurement; `None` without one. One that the page cache, the
-/// load itself or the usual latency explains is none. A target that hangs has no pause.
-pub(crate) fn longest_pause(measured: &Measurement) -> Option<SeenPause> {
+/// load itself or the usual latency explains is none. A target that hangs has no pause. Its disk
+/// may need `made_ready_ns` before the requests, to empty its cache.
+pub(crate) fn longest_pause(measured: &Measurement, made_ready_ns: u64) -> Option<SeenPause> {
     // The page cache makes writers wait until it has written enough; that is how it works. Where
     // each write is synced it holds no more than that one.
     let may_be_written_back =
@@ -38,7 +43,11 @@ pub(crate) fn longest_pause(measured: &Measurement) -> Option<SeenPause> {
         pause_in_series(measured, &ops),
         pause_over_the_end(measured, &ops),
     );
-    let mut seen = longer(measured_pause, pause_before(measured))?;
+    let unmeasured_pause = longer(
+        pause_before(measured, made_ready_ns),
+        pause_around(measured),
+    );
+    let mut seen = longer(measured_pause, unmeasured_pause)?;
     let length_ns = seen.length_ns;
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
         return None;
@@ -47,9 +56,10 @@ pub(crate) fn longest_pause(measured: &Measurement) -> Option<SeenPause> {
     Some(seen)
 }
 
-/// The pause of a slice of a campaign, as the record keeps it where no row has the slice.
+/// The pause of a slice of a campaign, as the record keeps it where no row has the slice. The kind
+/// of disk is not known here: what is made ready may take as long as a rotating one needs.
 pub(crate) fn pause_of_slice(measured: &Measurement) -> Option<SlicePause> {
-    let seen = longest_pause(measured)?;
+    let seen = longest_pause(measured, ROTATING_NS)?;
     Some(SlicePause {
         length_ns: seen.length_ns,
         requests: seen.requests,
@@ -65,6 +75,8 @@ pub(crate) enum PauseStart {
     BeforeRequests,
     /// So many nanoseconds after the start of the workload or survey.
     After(u64),
+    /// In the warm-up of the workload or of a slice, or over the end of its measured time.
+    AroundMeasuredTime,
     /// Over the end of a slice: its requests ended after the measured time.
     OverTheEnd,
     /// In a slice that no row has.
@@ -112,9 +124,9 @@ fn pause_in_series(measured: &Measurement, ops: &[(OpKind, &OpMeasurement)]) -> 
 
 /// The silence of the target before the requests of the workload. The first requests, the trials of
 /// engines and the writing back before it are no part of any measured time.
-fn pause_before(measured: &Measurement) -> Option<SeenPause> {
+fn pause_before(measured: &Measurement, made_ready_ns: u64) -> Option<SeenPause> {
     let silence_ns = measured.silence_before_ns;
-    if silence_ns < LENGTH_NS_MIN {
+    if silence_ns < LENGTH_NS_MIN.max(made_ready_ns) {
         return None;
     }
     Some(SeenPause {
@@ -123,6 +135,22 @@ fn pause_before(measured: &Measurement) -> Option<SeenPause> {
         requests: 0,
         longest_ns: silence_ns,
         path: "data/silence_before_ns".to_owned(),
+    })
+}
+
+/// The silence of the target while requests of the workload were in flight, in the warm-up or over
+/// the end of its measured time. No cell has it.
+fn pause_around(measured: &Measurement) -> Option<SeenPause> {
+    let silence_ns = measured.silence_around_ns;
+    if silence_ns < LENGTH_NS_MIN {
+        return None;
+    }
+    Some(SeenPause {
+        start: PauseStart::AroundMeasuredTime,
+        length_ns: silence_ns,
+        requests: 0,
+        longest_ns: silence_ns,
+        path: "data/silence_around_ns".to_owned(),
     })
 }
 

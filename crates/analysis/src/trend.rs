@@ -90,6 +90,8 @@ fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bo
 /// the same conditions: with another block size, depth or span a figure differs on the same disk.
 /// Empty if no run has its workload or survey.
 ///
+/// Runs that say nothing of their disks do not count, such as writes into the page cache.
+///
 /// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
 /// operations a run has for a percentile. One that ended early decides nothing, since a disk that
 /// stops answering ends its runs so.
@@ -101,7 +103,10 @@ pub fn condition_trends(
     runs: &[SavedRun],
     mut load: impl FnMut(&SavedRun) -> Option<Record>,
 ) -> Vec<Trend> {
-    let complete = complete_runs(runs);
+    let complete: Vec<&SavedRun> = complete_runs(runs)
+        .into_iter()
+        .filter(|run| run.has_measured())
+        .collect();
     let newest = complete
         .iter()
         .filter(|run| may_have(run, named))
@@ -585,8 +590,8 @@ mod tests {
     use crate::fixture;
     use crate::fixture::inserted::inserted;
     use crate::fixture::searched::answer;
-    use diskproof_model::measurement::OpKind;
-    use diskproof_model::plan::Workload;
+    use diskproof_model::measurement::{DeviceUse, Hang, OpKind, OpMeasurement};
+    use diskproof_model::plan::{CachePolicy, Workload};
     use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RatePlan};
     use diskproof_model::record::TaskResult;
     use diskproof_model::task::{Decide, Task, Workloads};
@@ -1003,6 +1008,63 @@ mod tests {
             !names.iter().any(|name| name.starts_with("reads")),
             "{names:?}"
         );
+    }
+
+    /// Writes into the page cache outdid the failed run before them.
+    #[test]
+    fn run_that_reached_no_disk_says_nothing_of_it() {
+        let run = |change: &dyn Fn(&mut Record)| {
+            let mut record = fixture::record();
+            record
+                .measurements
+                .retain(|row| !row.data.workload.commits());
+            record.results.clear();
+            for row in &mut record.measurements {
+                row.data.cache.used = CachePolicy::Cached;
+                row.data.ops.retain(|kind, _| *kind != OpKind::Sync);
+                row.data.device = DeviceUse::default();
+            }
+            change(&mut record);
+            SavedRun::from_record(&record, None).has_measured()
+        };
+        assert!(!run(&|_| {}));
+        // One of several rows, a sync, an error, a hang, and reads that the disk answered.
+        assert!(run(
+            &|record| record.measurements[0].data.cache.used = CachePolicy::Buffered
+        ));
+        assert!(run(&|record| {
+            let ops = &mut record.measurements[0].data.ops;
+            ops.insert(OpKind::Sync, OpMeasurement::default());
+        }));
+        assert!(run(&|record| {
+            let ops = &mut record.measurements[0].data.ops;
+            for op in ops.values_mut() {
+                op.errors.insert("EIO".to_owned(), 1);
+            }
+        }));
+        assert!(run(&|record| {
+            record.measurements[0].data.hang = Some(Hang {
+                since_ns: 1,
+                lasted_ns: 1,
+                requests: 1,
+                late: true,
+            });
+        }));
+        assert!(run(&|record| {
+            for row in &mut record.measurements {
+                row.data.device.read_bytes = row.data.asked.read_bytes;
+            }
+        }));
+        let name = "commit-fdatasync";
+        let mut runs: Vec<SavedRun> = (1..=6)
+            .map(|day| self::run(day, &[(name, 100.0)]))
+            .collect();
+        runs[5].only_observed = true;
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let trends = condition_trends(&named(&limit.metric).unwrap(), &runs, |_| {
+            Some(record(100.0))
+        });
+        assert_eq!(only(trends).points.len(), 5);
     }
 
     #[test]

@@ -39,6 +39,10 @@ pub(crate) fn output_help(is_listed: fn(&Format) -> bool) -> String {
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(next_help_heading = None::<&str>)]
 pub struct MeasuringFlags {
+    /// Ends the run after its announced time also where a target did not answer before: who asks
+    /// does not wait until a disk has started its motor.
+    #[arg(skip)]
+    pub counts_wake_up: bool,
     /// Files to write.
     #[arg(short = 'o', long = "output", value_name = "FILE", help = output_help(|_| true))]
     pub outputs: Vec<PathBuf>,

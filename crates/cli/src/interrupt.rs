@@ -124,6 +124,11 @@ pub(crate) fn end_text() -> Option<String> {
     Some(end_text_of(signal()?))
 }
 
+/// True if the reason of an early end is that of a signal, as [`end_text`] words it.
+pub(crate) fn is_end_text(why: &str) -> bool {
+    why.contains("interrupted")
+}
+
 fn end_text_of(number: u8) -> String {
     let number = i32::from(number);
     match (number, signal_name(number)) {

@@ -231,6 +231,7 @@ fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let measuring = MeasuringFlags {
         quiet: true,
+        counts_wake_up: true,
         history: HistoryOptions {
             no_history: true,
             ..HistoryOptions::default()

@@ -244,6 +244,11 @@ impl ProgressDisplay {
         self.deadline.resume(paused);
     }
 
+    /// Counts the time in which a sleeping disk wakes up as announced time.
+    pub(crate) fn count_wake_up(&mut self) {
+        self.deadline.count_wake_up();
+    }
+
     /// Moves the deadline by a time that is not part of the announced one.
     pub(crate) fn extend_deadline(&mut self, time: Duration) {
         self.deadline.extend(time);

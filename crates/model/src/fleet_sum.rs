@@ -23,6 +23,13 @@ pub struct FleetSum {
     pub storage: SumStorage,
     /// The sum for each workload and kind of operation, in the order of the plan.
     pub workloads: Vec<WorkloadSum>,
+    /// Workloads without a sum: what a member measured in them is not the figure of its disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<UndecidedSum>,
+    /// Earlier launches among the runs, of which this is no sum: the start of each, the oldest
+    /// first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier_launches: Vec<EarlierLaunch>,
     /// The time between the first and the last start within a slot; absent where no slot counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<StartSpread>,
@@ -104,6 +111,26 @@ pub struct WorkloadSum {
     /// The latencies of whole slots of all members.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latencies: Option<FleetLatencies>,
+}
+
+/// A workload that has no sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UndecidedSum {
+    /// Name of the workload.
+    pub workload: String,
+    /// The host with such a figure, and its rank where it has one.
+    pub name: String,
+    /// The objection to its figure; the code is that of the finding.
+    pub reason: Reason,
+}
+
+/// A launch before the one of a sum.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EarlierLaunch {
+    /// The start of its first run in UTC, RFC 3339.
+    pub started: String,
+    /// The number of its runs.
+    pub runs: usize,
 }
 
 /// The time between the first and the last start within a slot.

@@ -101,9 +101,20 @@ pub struct Measurement {
     pub hang: Option<Hang>,
     /// The longest time in which the target answered nothing while it was made ready for the
     /// workload, or for one of its slices, in nanoseconds; 0 where none was as long as
-    /// [`SILENCE_NS_MIN`], or as the kind of disk needs to start its motor or to empty its cache.
+    /// [`SILENCE_NS_MIN`]. Its very first answer of the run does not count, which
+    /// `first_answer_ns` has.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub silence_before_ns: u64,
+    /// The longest time in which requests of the workload were in flight and the target answered
+    /// nothing, of those that began in the warm-up, or that lasted beyond the measured time of a
+    /// slice, in nanoseconds; 0 where none was as long as [`SILENCE_NS_MIN`].
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub silence_around_ns: u64,
+    /// The time that the target took for its very first answer of the run, in nanoseconds: a disk
+    /// may have slept before. 0 where it was shorter than [`SILENCE_NS_MIN`], or where another
+    /// workload has had that answer.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub first_answer_ns: u64,
     /// Times in which this program did not run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interruptions: Vec<Interruption>,
@@ -208,6 +219,8 @@ impl Measurement {
             verify: None,
             hang: None,
             silence_before_ns: 0,
+            silence_around_ns: 0,
+            first_answer_ns: 0,
             interruptions: Vec::new(),
             first_write: None,
             laid_out: None,
@@ -253,6 +266,10 @@ impl MeasuredSpan {
         }
     }
 }
+
+/// A healthy disk that sleeps answers its first request within this time. Chosen: disks need five
+/// to ten seconds to start their motor.
+pub const WAKE_UP_NS: u64 = 15_000_000_000;
 
 /// Shorter silences of a target that is made ready are not kept: a busy machine makes such, and a
 /// disk's own housekeeping. Chosen, not measured.

@@ -142,6 +142,8 @@ impl Measurement {
             verify,
             hang,
             silence_before_ns,
+            silence_around_ns,
+            first_answer_ns,
             interruptions,
             first_write,
             laid_out,
@@ -178,6 +180,8 @@ impl Measurement {
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
         self.merge_standstills(hang, silence_before_ns);
+        self.silence_around_ns = self.silence_around_ns.max(silence_around_ns);
+        self.first_answer_ns = self.first_answer_ns.max(first_answer_ns);
         self.interruptions.extend(interruptions);
         self.first_write = self.first_write.take().or(first_write);
         self.laid_out = self.laid_out.or(laid_out);

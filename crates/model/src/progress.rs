@@ -53,6 +53,9 @@ pub struct Silence {
 pub enum Phase {
     /// The scratch file gets its content; not measured.
     Layout,
+    /// The target gets its very first request, for which its disk may have to wake up; not
+    /// measured.
+    WakeUp,
     /// Single requests show whether, how fast and by which I/O engine the target answers; not
     /// measured.
     FirstRequests,

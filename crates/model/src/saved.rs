@@ -8,7 +8,7 @@ use crate::record::Record;
 use crate::row::Row;
 use crate::surface::SeekPattern;
 use crate::target::TargetIdentity;
-use crate::workload::Access;
+use crate::workload::{Access, CachePolicy};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -38,7 +38,8 @@ pub struct SavedRun {
     /// that decided nothing: [`Record::is_undecided`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
-    /// True of a watched load: it shows what other programs did, and measured no disk.
+    /// True of a run that says nothing of a disk: a watched load, which shows what other programs
+    /// did, and a run whose requests all went to the page cache, without a sync.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_observed: bool,
     /// Version of the measuring method.
@@ -118,7 +119,7 @@ impl SavedRun {
             note: record.note.clone(),
             partial: record.partial,
             undecided: record.is_undecided(),
-            only_observed: record.plan.tasks.is_empty(),
+            only_observed: record.plan.tasks.is_empty() || is_of_page_cache(record),
             method: record.method,
             worst: worst(record),
             findings: serious_findings(record),
@@ -126,8 +127,8 @@ impl SavedRun {
         }
     }
 
-    /// Returns `true` if the run measured its disks. Older versions saved only the verb of a
-    /// watched load.
+    /// Returns `true` if the run says something of its disks. Older versions saved only the verb of
+    /// a watched load.
     pub fn has_measured(&self) -> bool {
         !self.only_observed && self.verb != "watch"
     }
@@ -141,6 +142,27 @@ impl SavedRun {
             (None, _) => None,
         }
     }
+}
+
+/// Returns `true` if all requests of a run went to the page cache and nothing shows the disk: no
+/// sync, no failed or unanswered request, and no reads that the disk has answered.
+fn is_of_page_cache(record: &Record) -> bool {
+    !record.measurements.is_empty()
+        && record.results.is_empty()
+        && record.stalled.is_none()
+        && record.measurements.iter().all(is_row_of_page_cache)
+}
+
+fn is_row_of_page_cache(row: &Row) -> bool {
+    let data = &row.data;
+    let is_synced = data.ops.contains_key(&OpKind::Sync) || data.ops.contains_key(&OpKind::Commit);
+    let is_read_from_disk = data.asked.read_bytes > 0
+        && data.device.read_bytes.saturating_mul(2) >= data.asked.read_bytes;
+    data.cache.used == CachePolicy::Cached
+        && !is_synced
+        && !is_read_from_disk
+        && data.hang.is_none()
+        && row.errors_total() == 0
 }
 
 /// The disks below targets, each once.

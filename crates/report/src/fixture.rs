@@ -134,6 +134,8 @@ pub(crate) fn fleet_sum() -> FleetSum {
             overlap: 0.75,
             latencies: None,
         }],
+        undecided: Vec::new(),
+        earlier_launches: Vec::new(),
         starts: None,
     }
 }

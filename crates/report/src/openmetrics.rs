@@ -71,6 +71,8 @@ fn add_sum(sum: &FleetSum, samples: &mut Samples) {
     let left_out = sum.left_out.len() as f64;
     add_sample(samples, "together_hosts", Vec::new(), hosts);
     add_sample(samples, "together_hosts_left_out", Vec::new(), left_out);
+    let undecided = sum.undecided.len() as f64;
+    add_sample(samples, "together_undecided", Vec::new(), undecided);
     for workload in &sum.workloads {
         add_workload_sum(workload, samples);
     }
@@ -483,6 +485,7 @@ mod tests {
             r#"diskproof_fleet_rows{state="alike",verb="merge"} 7"#.to_owned(),
             r#"diskproof_fleet_rows{state="errors",verb="merge"} 0"#.to_owned(),
             r#"diskproof_together_hosts_left_out{verb="merge"} 0"#.to_owned(),
+            r#"diskproof_together_undecided{verb="merge"} 0"#.to_owned(),
             format!("diskproof_together_iops{{{of_sum}}} 9000"),
             format!("diskproof_together_iops_half_width{{{of_sum}}} 12.5"),
             format!("diskproof_together_throughput_bytes_per_second{{{of_sum}}} 36864000"),

@@ -202,7 +202,7 @@ pub(super) struct StopFault {
 /// The fault that a stop shows; `None` where the measurement ended as it should.
 pub(super) fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
     let (code, predicate) = match stopped {
-        StopReason::Interrupted => ("interrupted", "was cut short"),
+        StopReason::Interrupted => ("interrupted", "ended before its time was over"),
         StopReason::Errors => ("io-errors", "stopped: too many operations failed"),
         StopReason::Hung => ("hung", "timed out: the target stopped answering"),
         StopReason::Precision

@@ -17,9 +17,11 @@ use diskproof_model::files::FileStep;
 use diskproof_model::finding::Finding;
 use diskproof_model::fleet::{FleetMetric, FleetReason, FleetRecord, FleetRun};
 use diskproof_model::histogram::StoredLatencies;
+use diskproof_model::measurement::Hang;
 use diskproof_model::op::OpKind;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{counted, format_duration};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Disks are of one kind if their sizes differ by at most this share: disks that are sold as one
@@ -207,6 +209,7 @@ impl Groups {
                 has_scanned,
                 facts: conditions_of_target(record, index),
                 findings,
+                silence: silence_of_target(record, index),
             };
             self.row_of(host, record, target, kind).runs.push(run);
         }
@@ -473,7 +476,7 @@ impl Row {
                 }
             }
         }
-        None
+        self.runs.iter().find_map(|run| run.silence.clone())
     }
 
     /// The failures and warnings of its runs about the disk itself, each once, failures first.
@@ -625,6 +628,57 @@ fn findings_of_target(record: &Record, target: usize) -> Vec<FindingOfRow> {
         }
     }
     findings
+}
+
+/// The silence of a target that a run did not see the end of; `None` where all requests were
+/// answered, or where a disk may have slept before the first one.
+fn silence_of_target(record: &Record, target: usize) -> Option<Reason> {
+    let mut longest: Option<Hang> = None;
+    for hang in hangs_of_target(record, target) {
+        if longest.is_none_or(|other| hang.lasted_ns > other.lasted_ns) {
+            longest = Some(hang);
+        }
+    }
+    let hang = longest?;
+    Some(Reason {
+        code: if hang.late { "late" } else { "hung" }.to_owned(),
+        why: format!(
+            "it had not answered {} for {} when its run ended",
+            counted(hang.requests, "request"),
+            format_duration(hang.lasted_ns)
+        ),
+    })
+}
+
+/// The silences of a target that its run did not see the end of.
+fn hangs_of_target(record: &Record, target: usize) -> Vec<Hang> {
+    let mut hangs = Vec::new();
+    for row in &record.measurements {
+        if row.data.target == target {
+            hangs.extend(row.data.hang);
+        }
+    }
+    if let Some(surface) = record.surface()
+        && surface.data.target == target
+    {
+        hangs.extend(surface.data.hang);
+    }
+    let is_late_serious = record
+        .findings
+        .iter()
+        .any(|finding| finding.code == "late" && finding.is_serious());
+    if let Some(stalled) = &record.stalled
+        && stalled.target == Some(target)
+        && (!stalled.late || is_late_serious)
+    {
+        hangs.push(Hang {
+            since_ns: 0,
+            lasted_ns: stalled.lasted_ns,
+            requests: 1,
+            late: stalled.late,
+        });
+    }
+    hangs
 }
 
 /// Returns `true` if a finding concerns a workload, a disk or the survey of this target, or none of

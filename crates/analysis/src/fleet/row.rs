@@ -49,6 +49,8 @@ pub(super) struct RunOfRow {
     /// The conditions of its target, each with its name and its value.
     pub facts: Vec<(&'static str, String)>,
     pub findings: Vec<FindingOfRow>,
+    /// The silence of its target that ended the run, or that the run did not wait for.
+    pub silence: Option<Reason>,
 }
 
 /// The parts of a finding that explain a row.

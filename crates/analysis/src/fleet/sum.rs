@@ -2,6 +2,7 @@
 //! are shortened by the possible error of the clocks. Rates come from the cells within the common
 //! time, latencies from whole slots.
 
+mod launches;
 mod members;
 mod run_in_slots;
 mod storage;
@@ -13,11 +14,12 @@ use crate::fleet::unmeasured::host_name;
 use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::FleetLatencies;
 use diskproof_model::fleet_sum::{
-    FleetSum, LeftOut, StartSpread, SumMember, SumStorage, WorkloadSum,
+    FleetSum, LeftOut, StartSpread, SumMember, SumStorage, UndecidedSum, WorkloadSum,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::{OpKind, PerOp};
 use diskproof_model::record::{Estimate, Record};
+use launches::{earlier_launch, launches};
 use members::members;
 use run_in_slots::{MeasuredSlot, Member, Rates, RunInSlots, SlottedOp, Time};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,10 +55,12 @@ impl TogetherRuns {
         if self.runs.len() < 2 {
             return None;
         }
-        let plan = usual_plan(&self.runs);
+        let mut launches = launches(&self.runs);
+        let runs = launches.pop()?;
+        let plan = usual_plan(&runs);
         let mut left_out = Vec::new();
         let mut candidates = Vec::new();
-        for run in &self.runs {
+        for run in runs.iter().copied() {
             match run.objection(plan) {
                 Some(reason) => left_out.push(LeftOut {
                     name: run.name.clone(),
@@ -67,7 +71,7 @@ impl TogetherRuns {
         }
         left_out.extend(self.hosts_without_slots());
         let members = members(&candidates, &mut left_out);
-        let slots = self.runs.iter().map(|run| run.together.slots).max();
+        let slots = runs.iter().map(|run| run.together.slots).max();
         let storage = asked.unwrap_or_else(|| sharing_of_storage(&members));
         let mut sum = FleetSum {
             summary: String::new(),
@@ -76,10 +80,17 @@ impl TogetherRuns {
             slots: slots.unwrap_or(0),
             storage,
             workloads: Vec::new(),
+            undecided: Vec::new(),
+            earlier_launches: launches.iter().map(|runs| earlier_launch(runs)).collect(),
             starts: None,
         };
         if members.len() > 1 {
+            sum.undecided = undecided_sums(&members);
             sum.workloads = workload_sums(&members);
+            sum.workloads.retain(|workload| {
+                let is_named = |undecided: &UndecidedSum| undecided.workload == workload.workload;
+                !sum.undecided.iter().any(is_named)
+            });
             sum.starts = start_spread(&members);
         }
         let ranks = members.iter().filter_map(|member| member.run.ranks).max();
@@ -109,7 +120,7 @@ impl TogetherRuns {
 
 /// The hash of the plan of most runs; of equally frequent ones that of the first run. There must be
 /// a run.
-fn usual_plan(runs: &[RunInSlots]) -> u64 {
+fn usual_plan(runs: &[&RunInSlots]) -> u64 {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for run in runs {
         *counts.entry(run.plan).or_default() += 1;
@@ -121,6 +132,27 @@ fn usual_plan(runs: &[RunInSlots]) -> u64 {
         }
     }
     usual
+}
+
+/// The workloads of which a member measured something else than its disk: each once, with the first
+/// such member.
+fn undecided_sums(members: &[Member<'_>]) -> Vec<UndecidedSum> {
+    let mut undecided: Vec<UndecidedSum> = Vec::new();
+    for member in members {
+        for row in &member.run.rows {
+            let is_known = undecided.iter().any(|other| other.workload == row.workload);
+            if let Some(reason) = &row.objection
+                && !is_known
+            {
+                undecided.push(UndecidedSum {
+                    workload: row.workload.clone(),
+                    name: member.run.name.clone(),
+                    reason: reason.clone(),
+                });
+            }
+        }
+    }
+    undecided
 }
 
 /// A member as the document has it.

@@ -10,6 +10,7 @@ use diskproof_model::expectation::Expectation;
 use diskproof_model::finding::{Finding, Meaning, Severity};
 use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
 use diskproof_model::health::DiskHealth;
+use diskproof_model::measurement::Hang;
 use diskproof_model::record::{Stalled, TaskResult};
 use diskproof_model::target::{Layer, Link, Rank};
 use std::collections::BTreeSet;
@@ -1061,6 +1062,26 @@ fn hang_of_one_target_accuses_no_other() {
         .filter(|row| row.state == RowState::Errors);
     let targets: Vec<&str> = failed.map(|row| row.target.as_str()).collect();
     assert_eq!(targets, ["/second"]);
+}
+
+/// Its figures are those of the time before, and like those of the others.
+#[test]
+fn disk_that_did_not_answer_any_more_is_not_alike() {
+    for late in [true, false] {
+        let mut all = records(4);
+        all[2].partial = true;
+        all[2].measurements[0].data.hang = Some(Hang {
+            since_ns: 1,
+            lasted_ns: 9_800_000_000,
+            requests: 4,
+            late,
+        });
+        let fleet = judged(&all);
+        assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+        assert_eq!(names(&fleet, RowState::Errors), ["db02"]);
+        let reason = row(&fleet, "db02").not_judged.as_ref().unwrap();
+        assert_eq!(reason.code, if late { "late" } else { "hung" });
+    }
 }
 
 /// The record of a ping, which has no figure.

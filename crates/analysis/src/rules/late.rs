@@ -4,7 +4,7 @@
 use super::rate_limited::first_group_limit;
 use super::rule::*;
 use super::virtual_disk::telltale_field;
-use diskproof_model::measurement::Hang;
+use diskproof_model::measurement::{Hang, WAKE_UP_NS};
 
 pub(super) const RULE: Rule = Rule {
     code: "late",
@@ -76,10 +76,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let severity = warning_if(sentences.len() > 1 || !may_be_asleep);
     Some(Diagnosis::new(severity, claim, evidence))
 }
-
-/// A healthy rotating disk may need so long to start its motor for the first request. Chosen: disks
-/// need five to ten seconds.
-const WAKE_UP_NS: u64 = 15_000_000_000;
 
 /// First requests without an answer.
 struct FirstRequests {

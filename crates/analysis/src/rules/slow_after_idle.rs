@@ -3,6 +3,7 @@
 
 use super::rule::*;
 use crate::words::enumerated;
+use diskproof_model::measurement::SILENCE_NS_MIN;
 use diskproof_model::ping::{IdlePoint, PingFigures};
 
 pub(super) const RULE: Rule = Rule {
@@ -28,6 +29,9 @@ const SLOW_THIRDS: u64 = 2;
 /// Without an idle time, at most one request in so many may be slow: with more, the disk is slow
 /// anyway.
 const AWAKE_SLOW_PARTS: u64 = 10;
+
+/// A very first answer is late from so many times the usual latency on. Chosen, not measured.
+const FIRST_TIMES_MIN: f64 = 10.0;
 
 /// From this cost of waking up on, sessions notice. Chosen, not measured.
 const COST_NS_WARNING: u64 = 10_000_000;
@@ -84,7 +88,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     for measured in real_rows(record) {
         wakers.extend(slow_waker(measured));
     }
-    let worst = wakers.iter().max_by_key(|waker| waker.cost_ns())?;
+    let Some(worst) = wakers.iter().max_by_key(|waker| waker.cost_ns()) else {
+        return late_first_answer(record);
+    };
     let first = worst.first();
     let target = worst.measured.row.data.target;
     let claim = format!(
@@ -102,6 +108,43 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let severity = warning_if(worst.cost_ns() >= COST_NS_WARNING);
     let observations = wakers.iter().flat_map(SlowWaker::evidence);
     Some(Diagnosis::new(severity, claim, observations).with_remedy(remedy(record, target)))
+}
+
+/// A target that took long for its very first answer, and not for the later ones: its disk may have
+/// slept, which is no fault of it. Nothing else was measured of that, so it is a note.
+fn late_first_answer(record: &Record) -> Option<Diagnosis> {
+    let mut late: Vec<Measured<'_>> = real_rows(record)
+        .filter(|measured| is_late_first_answer(measured.row))
+        .collect();
+    late.sort_by_key(|measured| std::cmp::Reverse(measured.row.data.first_answer_ns));
+    let data = &late.first()?.row.data;
+    let claim = format!(
+        "The first request of the run to {} took {}; the disk, or a link or controller before it, \
+         may have slept. The first query or commit after such an idle time waits as long.",
+        target_path(record, data.target),
+        format_latency(data.first_answer_ns),
+    );
+    let observations = late.iter().map(|measured| {
+        let length_ns = measured.row.data.first_answer_ns as f64;
+        measured.evidence(
+            "data/first_answer_ns",
+            length_ns,
+            SILENCE_NS_MIN as f64,
+            "ns",
+        )
+    });
+    let remedy = remedy(record, data.target);
+    Some(Diagnosis::new(Severity::Note, claim, observations).with_remedy(remedy))
+}
+
+/// True if the very first answer took far longer than the usual ones of a row.
+fn is_late_first_answer(row: &Row) -> bool {
+    let mut usual_ns: f64 = 0.0;
+    for (_, op) in row.headline_ops() {
+        usual_ns = usual_ns.max(op.figures.seen_latency().mean);
+    }
+    let first_ns = row.data.first_answer_ns;
+    first_ns > 0 && first_ns as f64 >= FIRST_TIMES_MIN * usual_ns
 }
 
 /// A target whose requests are slow from some idle time on, and after every longer one. The points
@@ -315,6 +358,27 @@ mod tests {
         let odd = record(|_, idle_ms| if idle_ms == 1000 { 50 * MS } else { 110_000 });
         assert_eq!(check(&odd), None);
         assert_eq!(check(&fixture::record()), None);
+    }
+
+    /// A disk in standby starts its motor for the first request of a run.
+    #[test]
+    fn late_first_answer_is_a_note_and_nothing_else() {
+        let woken = fixture::faulty("random-read-d32", |measurement| {
+            measurement.first_answer_ns = 8000 * MS;
+        });
+        let finding = check(&woken).unwrap();
+        assert_eq!(finding.severity, Severity::Note);
+        states(&finding.claim, &["8.0 s"]);
+        assert!(finding.evidence[0].path.ends_with("/data/first_answer_ns"));
+        let codes: Vec<&str> = woken
+            .findings
+            .iter()
+            .map(|found| found.code.as_str())
+            .collect();
+        assert!(
+            codes.contains(&RULE.code) && !codes.contains(&"stalled"),
+            "{codes:?}"
+        );
     }
 
     #[test]

@@ -5,7 +5,8 @@ use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
 use crate::accept::words::stall_text;
-use crate::pause::{LENGTH_NS_MIN, PauseStart, longest_pause};
+use crate::mechanics::may_rotate;
+use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::record::TaskResult;
 use diskproof_model::surface::Scan;
@@ -96,6 +97,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(survey_pause(record));
     pauses.extend(scan_pause(record));
     pauses.extend(access_pause(record));
+    pauses.extend(search_pause(record));
     pauses.extend(pause_before_survey(record));
     pauses.extend(pause_before_inserts(record));
     pauses.extend(test_pause(record));
@@ -137,6 +139,7 @@ fn pause_text(place: &str, start: &PauseStart, length_ns: u64, requests: u64) ->
     let start = match start {
         PauseStart::BeforeRequests => return text_before(place, length_ns),
         PauseStart::After(start_ns) => format!("{} after its start", format_duration(*start_ns)),
+        PauseStart::AroundMeasuredTime => "around its measured time".to_owned(),
         PauseStart::OverTheEnd => "over the end of a slice".to_owned(),
         PauseStart::InDroppedSlice => "in a slice that no row has".to_owned(),
     };
@@ -167,7 +170,11 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     {
         return None;
     }
-    let seen = longest_pause(&row.data)?;
+    let made_ready_ns = match record.targets.get(row.data.target) {
+        Some(target) if may_rotate(record, target) => ROTATING_NS,
+        Some(_) | None => 0,
+    };
+    let seen = longest_pause(&row.data, made_ready_ns)?;
     let length_ns = seen.length_ns;
     let mut limit = None;
     if let Some(reached) = limit_of_workload(record, measured) {
@@ -305,9 +312,36 @@ fn is_single_pause(length_ns: u64, median_ns: u64) -> bool {
     length_ns >= SINGLE_NS_MIN && length_ns >= SINGLE_TIMES_MIN.saturating_mul(median_ns)
 }
 
-/// The silence before the requests of the survey.
+/// The stalls that a search for a rate has met, most of them in trials that no row has.
+fn search_pause(record: &Record) -> Option<Pause> {
+    let stalls = &record.load()?.figures.stalls;
+    if stalls.met == 0 || stalls.mean_ns < LENGTH_NS_MIN {
+        return None;
+    }
+    let text = match stalls.met {
+        1 => format!("for {} in the search", format_duration(stalls.mean_ns)),
+        met => format!(
+            "in the search {met} times, for {} on average",
+            format_duration(stalls.mean_ns)
+        ),
+    };
+    let index = record
+        .results
+        .iter()
+        .position(|result| matches!(result, TaskResult::Load(_)))?;
+    let path = format!("/results/{index}/figures/stalls/mean_ns");
+    let evidence = evidence_at(path, stalls.mean_ns as f64, LENGTH_NS_MIN as f64, "ns");
+    Some(Pause::new(text, stalls.mean_ns, evidence))
+}
+
+/// The silence before the requests of the survey. A rotating disk may empty its cache.
 fn pause_before_survey(record: &Record) -> Option<Pause> {
-    let silence_ns = record.surface()?.data.silence_before_ns;
+    let surface = record.surface()?;
+    let silence_ns = surface.data.silence_before_ns;
+    let target = record.targets.get(surface.data.target)?;
+    if silence_ns < ROTATING_NS && may_rotate(record, target) {
+        return None;
+    }
     pause_before(
         SURVEY,
         silence_ns,
@@ -515,6 +549,42 @@ mod tests {
         states(&finding.claim, &["4.0 s", "random-read-d32"]);
         states(&finding.evidence[0].path, &["/data/silence_before_ns"]);
         assert_eq!(silent(499 * MS), None);
+    }
+
+    /// A rotating disk empties its cache before the requests. The kernel says of a virtual disk
+    /// that it rotates, too, which proves nothing.
+    #[test]
+    fn silence_before_the_requests_of_a_rotating_disk_is_longer() {
+        let silent = |ns, hypervisor: Option<&str>| {
+            let mut record = reads(|measurement| measurement.silence_before_ns = ns);
+            record.host.hypervisor = hypervisor.map(str::to_owned);
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = Some(true);
+                layer.kind = LayerKind::Disk;
+            }
+            record.health.clear();
+            check(&record).map(|finding| finding.severity)
+        };
+        assert_eq!(silent(6 * SECOND, None), None);
+        assert_eq!(silent(16 * SECOND, None), Some(Severity::Warning));
+        assert_eq!(silent(6 * SECOND, Some("kvm")), Some(Severity::Warning));
+    }
+
+    /// No cell has what began in the warm-up of a slice, or lasted beyond its end.
+    #[test]
+    fn silence_around_the_measured_time_is_a_pause() {
+        let silent = |ns, cache| {
+            check(&reads(|measurement| {
+                measurement.silence_around_ns = ns;
+                measurement.cache.used = cache;
+            }))
+        };
+        let finding = silent(3 * SECOND, CachePolicy::Direct).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["3.0 s", "random-read-d32", "32 requests"]);
+        states(&finding.evidence[0].path, &["/data/silence_around_ns"]);
+        assert_eq!(silent(499 * MS, CachePolicy::Direct), None);
+        assert_eq!(silent(3 * SECOND, CachePolicy::Buffered), None);
     }
 
     /// All 32 requests in flight at the end of a slice ended two seconds later, in no cell.

@@ -49,8 +49,8 @@ const HELP: &str = concat!(
     "or its run measured nothing or missed a threshold (--expect, --for), or a host\n",
     "is not in the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge\n",
     "and no sum, a run that ended early and lacks figures, hosts that measured\n",
-    "together without a common slot, a run that died and was perhaps repeated, or a\n",
-    "test or a threshold was undecided.\n",
+    "together without a common slot or whose figures are not the disk's, a run that\n",
+    "died and was perhaps repeated, or a test or a threshold was undecided.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",
@@ -189,7 +189,8 @@ impl MergeFlags {
 }
 
 /// The exit code of a fleet. Hosts that measured together are enough where their sum is known, one
-/// that is not in it is missing, and a sum without a common slot answers nothing.
+/// that is not in it is missing. A sum without a common slot answers nothing, nor does one of
+/// figures that are not those of the disks.
 fn exit_of_fleet(fleet: &FleetRecord) -> Exit {
     let can_sum_decide = match fleet.outcome {
         FleetOutcome::Alike | FleetOutcome::TooFew => true,
@@ -200,7 +201,7 @@ fn exit_of_fleet(fleet: &FleetRecord) -> Exit {
     {
         return if !sum.left_out.is_empty() {
             Exit::ThresholdMissed
-        } else if sum.workloads.is_empty() {
+        } else if sum.workloads.is_empty() || !sum.undecided.is_empty() {
             Exit::Undecided
         } else {
             Exit::Done

@@ -2,6 +2,7 @@
 
 use crate::flags::SECOND;
 use diskproof_model::budget::Budget;
+use diskproof_model::measurement::WAKE_UP_NS;
 use diskproof_model::plan::Plan;
 use diskproof_model::progress::Phase;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,8 @@ pub(super) struct RunDeadline {
     /// The time for which scratch files were filled, or got their first requests, since the last
     /// measurement.
     filled: Duration,
+    /// The disks that sleep may still take so long, in all, for their very first requests.
+    wake_up_left: Duration,
     /// The last call of [`RunDeadline::update`].
     updated: Instant,
     is_late: bool,
@@ -73,9 +76,15 @@ impl RunDeadline {
             fill_max,
             fill_ends: plan.files().is_none(),
             filled: Duration::ZERO,
+            wake_up_left: Duration::from_nanos(WAKE_UP_NS.saturating_mul(targets)),
             updated: now,
             is_late: false,
         }
+    }
+
+    /// Counts the time in which a target wakes up as announced time.
+    pub(super) fn count_wake_up(&mut self) {
+        self.wake_up_left = Duration::ZERO;
     }
 
     /// The deadline as it is known now; `None` for a run without one.
@@ -144,6 +153,11 @@ impl RunDeadline {
             if self.fill_ends && self.filled > fill_max {
                 self.end_late();
             }
+        } else if phase == Phase::WakeUp && !self.is_late {
+            // A disk in standby starts its motor for the first request.
+            let waking = passed.min(self.wake_up_left);
+            self.extend(waking);
+            self.wake_up_left -= waking;
         }
         if let Some(end) = self.end() {
             self.is_late |= self.updated >= end;
@@ -178,7 +192,7 @@ fn late_ns(groups: u64) -> u64 {
 /// to show, and its time is not the announced one.
 pub(super) fn precedes_measured_time(phase: Phase) -> bool {
     match phase {
-        Phase::Layout | Phase::FirstRequests | Phase::SetUp => true,
+        Phase::Layout | Phase::WakeUp | Phase::FirstRequests | Phase::SetUp => true,
         Phase::Warmup | Phase::Measure | Phase::Verify | Phase::Survey => false,
     }
 }
@@ -205,12 +219,41 @@ mod tests {
             fill_max: None,
             fill_ends: true,
             filled: Duration::ZERO,
+            wake_up_left: Duration::ZERO,
             updated: start - Duration::from_secs(10),
             is_late: false,
         };
         deadline.update(Phase::SetUp);
         assert!(!deadline.is_late());
         assert!(deadline.end() >= Some(start + Duration::from_secs(11)));
+    }
+
+    /// A disk in standby needs eight seconds for the first request.
+    #[test]
+    fn wake_up_of_a_disk_is_no_time_of_the_run() {
+        let start = Instant::now();
+        let mut deadline = RunDeadline {
+            end: Arc::new(Mutex::new(Some(start + Duration::from_secs(7)))),
+            grace_ns: 0,
+            fill_max: None,
+            fill_ends: true,
+            filled: Duration::ZERO,
+            wake_up_left: Duration::from_secs(15),
+            updated: start - Duration::from_secs(8),
+            is_late: false,
+        };
+        deadline.update(Phase::WakeUp);
+        assert!(!deadline.is_late());
+        assert!(deadline.end() >= Some(start + Duration::from_secs(15)));
+        // No disk that is healthy takes longer than that in all.
+        deadline.updated -= Duration::from_secs(30);
+        deadline.update(Phase::WakeUp);
+        assert!(deadline.end() < Some(start + Duration::from_secs(23)));
+        let end = deadline.end();
+        deadline.wake_up_left = Duration::from_secs(15);
+        deadline.updated -= Duration::from_secs(5);
+        deadline.update(Phase::FirstRequests);
+        assert_eq!(deadline.end(), end);
     }
 
     #[test]
@@ -222,6 +265,7 @@ mod tests {
             fill_max: Some(Duration::from_secs(20)),
             fill_ends: true,
             filled: Duration::ZERO,
+            wake_up_left: Duration::ZERO,
             updated: start - Duration::from_secs(10),
             is_late: false,
         };
@@ -244,6 +288,7 @@ mod tests {
             fill_max: Some(Duration::from_secs(20)),
             fill_ends: false,
             filled: Duration::ZERO,
+            wake_up_left: Duration::ZERO,
             updated: start - Duration::from_secs(200),
             is_late: false,
         };

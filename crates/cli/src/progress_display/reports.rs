@@ -181,7 +181,7 @@ impl ProgressDisplay {
 fn phase_words(phase: Phase) -> Option<&'static str> {
     match phase {
         Phase::Layout => Some("layout"),
-        Phase::FirstRequests => Some("first requests"),
+        Phase::WakeUp | Phase::FirstRequests => Some("first requests"),
         Phase::SetUp => Some("taking memory"),
         Phase::Warmup => Some("warm-up"),
         Phase::Measure | Phase::Survey => None,

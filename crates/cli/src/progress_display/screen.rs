@@ -64,7 +64,9 @@ impl ProgressDisplay {
         let moment = LoadMoment {
             phase: match progress.phase {
                 Phase::Layout => "filling the scratch file".to_owned(),
-                Phase::FirstRequests => format!("{}, first requests", progress.name),
+                Phase::WakeUp | Phase::FirstRequests => {
+                    format!("{}, first requests", progress.name)
+                }
                 Phase::SetUp => format!("{}, taking memory", progress.name),
                 Phase::Warmup => format!("{}, warm-up", progress.name),
                 Phase::Measure | Phase::Survey | Phase::Verify => progress.name.to_owned(),

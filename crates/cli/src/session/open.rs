@@ -203,6 +203,9 @@ fn open_sink(
     let journal = RunJournal::start(&flags.history, facts, &flags.expected, sides);
     interrupt::end_cleanly();
     let mut sink = Sink::new(facts, budget, journal, flags.verbosity());
+    if flags.counts_wake_up {
+        sink.progress.count_wake_up();
+    }
     start_lines(&mut sink, facts, shown, flags)?;
     if view == ProgressView::Screen {
         sink.progress.show_screen();

@@ -49,6 +49,7 @@ mod pod;
 mod postgres;
 mod powercut;
 mod program;
+mod quiet;
 mod real_tools;
 mod recipes;
 mod repeat;

@@ -19,6 +19,7 @@ use crate::open::scratch;
 use crate::open::wipe;
 use crate::open::write_hints::WriteHints;
 use cache::{DirectNeeds, direct_needs};
+use diskproof_model::measurement::WAKE_UP_NS;
 use diskproof_model::shape::WriteLife;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
@@ -125,6 +126,8 @@ pub struct OpenTarget {
     uncounted_failures: Vec<FailedRequest>,
     /// The longest time in which it answered nothing, before any workload, in nanoseconds.
     silence_ns: AtomicU64,
+    /// The time of its very first answer. All descriptions of a target share it.
+    first_answer: Arc<FirstAnswer>,
     /// True once [`Self::leave_open`] was called.
     is_left_open: AtomicBool,
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
@@ -132,6 +135,23 @@ pub struct OpenTarget {
     in_memory: Arc<Mutex<Range<u64>>>,
     /// The time that the kernel expected of written data before; the last description puts it back.
     write_hints: Arc<WriteHints>,
+}
+
+/// The place of an answer among those of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerOrder {
+    /// It is the very first one.
+    First,
+    /// The target has answered before.
+    Later,
+}
+
+/// The very first answer of a target.
+#[derive(Debug, Default)]
+struct FirstAnswer {
+    has_come: AtomicBool,
+    /// The time that it took, until it is handed out.
+    ns: AtomicU64,
 }
 
 /// A file's share of the first bytes of a target.
@@ -184,6 +204,7 @@ impl OpenTarget {
             claiming: None,
             uncounted_failures: Vec::new(),
             silence_ns: AtomicU64::new(0),
+            first_answer: Arc::default(),
             is_left_open: AtomicBool::new(false),
             in_memory: Arc::default(),
             write_hints: Arc::default(),
@@ -282,6 +303,7 @@ impl OpenTarget {
             further,
             claiming: Some(Arc::clone(claiming)),
             in_memory: Arc::clone(&self.in_memory),
+            first_answer: Arc::clone(&self.first_answer),
             write_hints: Arc::clone(&self.write_hints),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
@@ -483,9 +505,36 @@ impl OpenTarget {
         OpenError::from_errno(&self.identity.path, "write it back (fdatasync)", errno)
     }
 
-    /// Notes a time in which the target answered nothing before a workload, for the next one.
+    /// Notes a time in which the target answered nothing before a workload, for the next one. A
+    /// disk that sleeps is silent before its very first answer, which is noted by itself.
     pub fn note_silence(&self, silence_ns: u64) {
-        self.silence_ns.fetch_max(silence_ns, Ordering::Relaxed);
+        let order = self.note_answer(silence_ns);
+        if order == AnswerOrder::Later || silence_ns >= WAKE_UP_NS {
+            self.silence_ns.fetch_max(silence_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that the target has answered after so many nanoseconds. Says whether that was its very
+    /// first answer, whose time is then handed out by [`Self::take_first_answer_ns`], unless no
+    /// disk that wakes up takes so long.
+    pub fn note_answer(&self, waited_ns: u64) -> AnswerOrder {
+        if self.first_answer.has_come.swap(true, Ordering::Relaxed) {
+            return AnswerOrder::Later;
+        }
+        if waited_ns < WAKE_UP_NS {
+            self.first_answer.ns.store(waited_ns, Ordering::Relaxed);
+        }
+        AnswerOrder::First
+    }
+
+    /// True if the target has answered a request that was noted.
+    pub fn has_answered(&self) -> bool {
+        self.first_answer.has_come.load(Ordering::Relaxed)
+    }
+
+    /// The time of the very first answer, which is handed out once.
+    pub fn take_first_answer_ns(&self) -> u64 {
+        self.first_answer.ns.swap(0, Ordering::Relaxed)
     }
 
     /// The longest silence that was noted, which is handed out once.

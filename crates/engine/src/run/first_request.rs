@@ -10,7 +10,7 @@ use crate::run::limits::{extent_of, largest_block};
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::{FailedRequest, OpenTarget};
 use diskproof_model::errno;
-use diskproof_model::measurement::{OpKind, OpMeasurement, PerOp};
+use diskproof_model::measurement::{OpKind, OpMeasurement, PerOp, WAKE_UP_NS};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
 use rustix::io::{pread, pwrite};
 use std::collections::BTreeMap;
@@ -27,9 +27,6 @@ const LARGE_BYTES: u32 = 1 << 20;
 /// A target is slow if its second small request takes longer: a seek, half a turn and a short queue
 /// of others take less, and a disk that slept is awake for it.
 const SLOW_NS: u64 = 50_000_000;
-/// A disk that wakes up for the first request answers it within this time. Chosen: disks need five
-/// to ten seconds to spin up.
-const WAKE_UP_NS: u64 = 15_000_000_000;
 /// Requests in flight should be answered within this share of the measured time. This share and its
 /// limits are chosen, not measured: the end of a run may be late by so much.
 const DRAIN_SHARE: u64 = 10;

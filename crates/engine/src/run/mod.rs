@@ -13,7 +13,8 @@
 //!
 //! Every wait for a target that may hang is in [`supervise`]. [`watchdog`] puts a single call into
 //! a thread of its own, and [`watched_call`] makes it on a target, with its progress shown.
-//! [`hang`] is what the workers of a hung target leave.
+//! [`hang`] is what the workers of a hung target leave, and [`silence_log`] the silences outside of
+//! the measured time.
 
 pub(crate) mod assemble;
 pub(crate) mod block_calls;
@@ -31,6 +32,7 @@ pub(crate) mod prepare;
 mod read_back;
 pub(crate) mod select;
 pub(crate) mod session;
+pub(crate) mod silence_log;
 pub(crate) mod spawn;
 pub(crate) mod supervise;
 mod thread;

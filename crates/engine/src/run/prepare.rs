@@ -116,6 +116,7 @@ pub(crate) fn prepare_target(
             unwritten_bytes,
             punted: selected.is_punted,
             silence_before_ns: target.take_silence_ns(),
+            first_answer_ns: target.take_first_answer_ns(),
             ops,
             ..Measurement::unmeasured(workload.clone(), span, selected.engine, cache)
         },

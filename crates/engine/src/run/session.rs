@@ -16,11 +16,12 @@ use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, prove_direct, set_cache,
 };
+use crate::run::silence_log::SilenceLog;
 use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
 use crate::run::watched_call::Patience;
 use crate::run::workers::{Assignment, StartTime, WorkerGroup};
-use diskproof_device::{OpenTarget, Snapshot};
+use diskproof_device::{OpenTarget, Pulse, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{CacheUse, CpuTime, Measurement, OpKind, StopReason};
@@ -28,6 +29,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Workload,
 };
 use diskproof_model::progress::{Control, Phase, Watch};
+use diskproof_model::row::LatencySummary;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
@@ -35,6 +37,9 @@ use std::time::{Duration, SystemTime};
 
 /// A layout begins and ends at a multiple of a page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
+/// A silence in a layout is at least this many times its median latency: a slow disk takes seconds
+/// for each of its blocks. As for the pauses of workloads; chosen, not measured.
+const PAUSE_LATENCIES_MIN: f64 = 10.0;
 /// The distance between the seeds of two slices: an odd number, whose multiples are all different.
 /// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -567,6 +572,7 @@ impl Session {
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let thread_times: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let began_ns = workers.began_ns();
+        let silences = std::mem::take(&mut workers.silences);
         let syncs = self.sync_at_end(assignments, watch)?;
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
         counter_log.read(clock.now());
@@ -579,6 +585,7 @@ impl Session {
             measurement.ceiling_iops = max_iops(measurement);
             measurement.began_ns = began_ns;
         }
+        keep_silences(&mut measurements, targets, &silences, phase);
         Ok(measurements)
     }
 
@@ -672,6 +679,60 @@ fn refuse_page_cache_clash(
         }
     }
     Ok(())
+}
+
+/// Hands the silences of each target, which no measured time contains, to its measurements; after a
+/// layout, which is no result, to the next workload. The very first answer belongs to the first
+/// workload.
+fn keep_silences(
+    measurements: &mut [Measurement],
+    targets: &[&OpenTarget],
+    silences: &[SilenceLog<Pulse>],
+    phase: Phase,
+) {
+    for log in silences {
+        let open = targets[log.target];
+        log.note_answers(open);
+        let around_ns = log.around_ns();
+        if phase == Phase::Layout {
+            // Without counters, a page cache that is written back is not told from a silent disk.
+            let is_seen = open.identity().disks().next().is_some()
+                || measurements
+                    .iter()
+                    .all(|layout| layout.cache.used == CachePolicy::Direct);
+            let usual_ns = measurements
+                .iter()
+                .map(usual_latency_ns)
+                .fold(0.0, f64::max);
+            let is_pause = around_ns as f64 >= PAUSE_LATENCIES_MIN * usual_ns;
+            if around_ns > 0 && is_seen && is_pause {
+                open.note_silence(around_ns);
+            }
+            continue;
+        }
+        for measurement in measurements.iter_mut() {
+            if measurement.target == log.target {
+                measurement.silence_around_ns = around_ns;
+                let first_ns = open.take_first_answer_ns();
+                measurement.first_answer_ns = measurement.first_answer_ns.max(first_ns);
+            }
+        }
+    }
+}
+
+/// The median latency of the slowest kind of operation, in nanoseconds; its mean where too few
+/// operations give a median.
+fn usual_latency_ns(measured: &Measurement) -> f64 {
+    let mut usual_ns: f64 = 0.0;
+    for op in measured.ops.values() {
+        let latency = LatencySummary::from_histogram(&op.latency);
+        let median_ns = match latency.p50 {
+            Some(ns) => ns as f64,
+            None => latency.mean,
+        };
+        usual_ns = usual_ns.max(median_ns);
+    }
+    usual_ns
 }
 
 /// The indices of the other assignments on the target of this one.

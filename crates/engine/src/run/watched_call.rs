@@ -122,9 +122,6 @@ impl WatchedCall<'_> {
 /// A disk completes nothing while it empties its own cache. Chosen, not measured: a solid-state
 /// disk needs less for that.
 pub(crate) const FLUSH_NS: u64 = 2_000_000_000;
-/// A healthy rotating disk may be silent for so long: it starts its motor (5 to 10 s), or empties a
-/// cache of some thousand random blocks. Chosen, not measured.
-const ROTATING_SILENCE_NS: u64 = 15_000_000_000;
 
 /// The longest silence of a target, and the watcher meanwhile.
 pub(crate) struct Patience<'a> {
@@ -148,16 +145,14 @@ pub(crate) fn call_before_run<T: Send + 'static>(
         answered.swap(false, Ordering::Relaxed)
     })?;
     note_silence(target, returned.longest_silence_ns, SILENCE_NS_MIN);
+    target.note_answer(0);
     Ok(returned.value)
 }
 
-/// Notes a silence of a target from `usual_ns` on, which are less than a rotating disk may need.
+/// Notes a silence of a target from `usual_ns` on. What a rotating disk may need is known when the
+/// run is judged: the kernel says of most virtual disks that they rotate.
 fn note_silence(target: &OpenTarget, silence_ns: u64, usual_ns: u64) {
-    let least_ns = match target.identity().rotational() {
-        Some(true) => ROTATING_SILENCE_NS,
-        Some(false) | None => usual_ns,
-    };
-    if silence_ns >= least_ns {
+    if silence_ns >= usual_ns {
         target.note_silence(silence_ns);
     }
 }
@@ -220,7 +215,11 @@ fn watch_before_run<T: Send + 'static>(
         workload,
         open: target,
         target: None,
-        phase: Phase::FirstRequests,
+        phase: if target.has_answered() {
+            Phase::FirstRequests
+        } else {
+            Phase::WakeUp
+        },
         stall_ns,
         stop: &stop,
     };

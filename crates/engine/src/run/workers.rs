@@ -16,9 +16,10 @@ use crate::run::division::WorkDivision;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{schedule_of, shared_measure_start};
 use crate::run::prepare::PreparedTarget;
+use crate::run::silence_log::SilenceLog;
 use crate::run::spawn::{ThreadConfig, WorkerFiles, WorkerReport, WorkerStart, spawn};
 use crate::run::supervise::{CHECK_EVERY, StallTimeout};
-use diskproof_device::{OpenTarget, WriteDurability};
+use diskproof_device::{OpenTarget, Pulse, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{SyncPolicy, Workload, WriteFlag};
@@ -87,6 +88,8 @@ pub(crate) struct WorkerGroup<'a> {
     began_ns: Arc<AtomicU64>,
     /// For each target, set when its threads must end.
     stops: Vec<Arc<AtomicBool>>,
+    /// For each target with workers, its silences outside of the measured time.
+    pub silences: Vec<SilenceLog<Pulse>>,
     /// For each workload, the published series of all targets.
     published: Vec<Arc<Mutex<TimeSeries>>>,
     /// One state for each assignment.
@@ -178,6 +181,7 @@ impl<'a> WorkerGroup<'a> {
             measure_start: None,
             began_ns: Arc::new(AtomicU64::new(u64::MAX)),
             stops: (0..targets).map(|_| Arc::default()).collect(),
+            silences: silence_logs(assignments, targets),
             published,
             states,
             handles: Vec::new(),
@@ -412,6 +416,20 @@ impl<'a> WorkerGroup<'a> {
             None => schedule,
         }
     }
+}
+
+/// A log for each target with workers.
+fn silence_logs(assignments: &[Assignment<'_>], targets: usize) -> Vec<SilenceLog<Pulse>> {
+    let mut logs = Vec::new();
+    for target in 0..targets {
+        if let Some(first) = assignments
+            .iter()
+            .find(|assignment| assignment.target == target)
+        {
+            logs.push(SilenceLog::of_target(target, first.open));
+        }
+    }
+    logs
 }
 
 /// The claim on a device whose blocks a workload changes by a call of the device.

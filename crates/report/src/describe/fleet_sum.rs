@@ -33,6 +33,21 @@ pub(crate) fn blocks(sum: &FleetSum) -> Vec<Block> {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not in the sum", text));
     }
+    for undecided in &sum.undecided {
+        let text = format!(
+            "{}: {}: {} ({}), so this sum is not what the disks give",
+            undecided.workload, undecided.name, undecided.reason.why, undecided.reason.code
+        );
+        blocks.push(Block::toned_fact(Tone::Warning, "no sum", text));
+    }
+    for launch in &sum.earlier_launches {
+        let text = format!(
+            "{} of the launch of {}, of which this is no sum; merge each launch by itself",
+            counted(launch.runs as u64, "run"),
+            launch.started
+        );
+        blocks.push(Block::toned_fact(Tone::Note, "earlier", text));
+    }
     blocks.extend(skipped_fact(sum));
     blocks.extend(other_traffic_facts(sum));
     if sum.storage == SumStorage::Shared {

@@ -4,10 +4,12 @@
 use crate::fleet::clock::{ClockOffset, RunClock};
 use crate::fleet::unmeasured::host_name;
 use crate::steady::with_warmup;
+use crate::words::uncapitalised;
 use diskproof_model::comparison::Reason;
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::OpKind;
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::together::TogetherRecord;
 use diskproof_model::units::format_duration;
@@ -27,6 +29,8 @@ pub(super) struct RunInSlots {
     pub(super) clock: RunClock,
     pub(super) together: TogetherRecord,
     pub(super) ended_early: Option<String>,
+    /// The longest silence of its targets that it did not see the end of, in nanoseconds.
+    pub(super) silence_ns: Option<u64>,
     /// The number of ranks that the launcher started, where it said so.
     pub(super) ranks: Option<u32>,
     pub(super) storages: BTreeSet<String>,
@@ -66,6 +70,11 @@ impl RunInSlots {
             },
             together: together.clone(),
             ended_early: record.ended_early.clone(),
+            silence_ns: record
+                .measurements
+                .iter()
+                .filter_map(|row| row.data.hang.map(|hang| hang.lasted_ns))
+                .max(),
             ranks: record.host.rank.and_then(|rank| rank.size),
             storages,
             targets: record
@@ -84,6 +93,14 @@ impl RunInSlots {
             return Some(reason(
                 "other-plan",
                 "it measured another plan than most of the others",
+            ));
+        }
+        // Its figures are those before it, or it would be in fewer slots than the others.
+        if let Some(silence_ns) = self.silence_ns {
+            let silence = format_duration(silence_ns);
+            return Some(reason(
+                "silent",
+                &format!("a disk of it had not answered for {silence} when its run ended"),
             ));
         }
         let slots = self.together.slots as usize;
@@ -229,14 +246,16 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
                     workload: workload.name.clone(),
                     target,
                     group,
+                    objection: None,
                     slots: Vec::new(),
                     ops: BTreeMap::new(),
                 };
-                let measured = record.measurements.iter().find(|measured| {
+                let index = record.measurements.iter().position(|measured| {
                     measured.data.target == target && measured.data.workload.name == workload.name
                 });
-                if let Some(measured) = measured {
-                    row.fill(&with_warmup(&measured.data));
+                if let Some(index) = index {
+                    row.fill(&with_warmup(&record.measurements[index].data));
+                    row.objection = objection_to_row(record, index);
                 }
                 rows.push(row);
             }
@@ -251,6 +270,13 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
     rows
 }
 
+/// The reason why a row says nothing of its disk; `None` where it does.
+fn objection_to_row(record: &Record, index: usize) -> Option<Reason> {
+    let objection = record.objection(FigureSource::Measurement(index))?;
+    let heading = uncapitalised(objection.finding.heading());
+    Some(reason(&objection.finding.code, &heading))
+}
+
 /// What one workload measured on one target; empty where that is nothing.
 #[derive(Debug)]
 pub(super) struct SlottedRow {
@@ -259,6 +285,8 @@ pub(super) struct SlottedRow {
     pub(super) target: usize,
     /// The index of its group in the plan: the workloads of a group have their slots in common.
     pub(super) group: usize,
+    /// Why its figures are not those of the disk; `None` where they are.
+    pub(super) objection: Option<Reason>,
     pub(super) slots: Vec<MeasuredSlot>,
     pub(super) ops: BTreeMap<OpKind, SlottedOp>,
 }

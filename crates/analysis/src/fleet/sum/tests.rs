@@ -4,6 +4,8 @@
 use super::*;
 use crate::fixture;
 use crate::steady::with_warmup;
+use diskproof_model::finding::{Cause, Finding, Meaning, Severity};
+use diskproof_model::measurement::Hang;
 use diskproof_model::plan::{Order, Task, Workloads};
 use diskproof_model::record::TaskResult;
 use diskproof_model::series::{Cell, TimeSeries};
@@ -188,6 +190,92 @@ fn three_equal_hosts_give_three_times_the_rate_of_one() {
     assert!((reads.overlap - 246.0 / 250.0).abs() < 1e-3, "{reads:?}");
     let starts = sum.starts.unwrap();
     assert_eq!((starts.median_ns, starts.longest_ns), (2_000, 2_000));
+}
+
+/// Never-written devices answer from nowhere: what they give together is no sum of disks.
+#[test]
+fn figures_that_are_not_the_disks_have_no_sum() {
+    let mut together = TogetherRuns::default();
+    for rank in 0..3 {
+        let mut record = host(rank).record();
+        if rank == 1 {
+            record.findings.push(Finding {
+                says: Meaning::NotTheDisk {
+                    cause: Cause::EmptyBlocks,
+                },
+                ..fixture::finding(
+                    "unwritten-blocks",
+                    Severity::Warning,
+                    "/measurements/0/data",
+                )
+            });
+        }
+        together.add(&record);
+    }
+    let sum = together.sum(None).unwrap();
+    assert_eq!((sum.members.len(), sum.workloads.len()), (3, 0));
+    let [undecided] = sum.undecided.as_slice() else {
+        panic!("{:?}", sum.undecided);
+    };
+    assert_eq!(undecided.name, "db1 #1");
+    assert_eq!(undecided.reason.code, "unwritten-blocks");
+}
+
+#[test]
+fn host_whose_disk_did_not_answer_any_more_is_not_in_the_sum() {
+    let mut together = TogetherRuns::default();
+    for rank in 0..3 {
+        let mut record = host(rank).record();
+        if rank == 2 {
+            record.measurements[0].data.hang = Some(Hang {
+                since_ns: 1,
+                lasted_ns: 9_800_000_000,
+                requests: 4,
+                late: true,
+            });
+        }
+        together.add(&record);
+    }
+    assert_eq!(codes(&together.sum(None).unwrap()), [("db2 #2", "silent")]);
+}
+
+/// The folder has the records of two nights, whose orders of slots differ.
+#[test]
+fn sum_is_that_of_the_newest_launch() {
+    let night = |number: u32, ranks: std::ops::Range<u32>, together: &mut TogetherRuns| {
+        for rank in ranks {
+            let late = Host {
+                ahead_ns: i64::from(number) * 86_400_000_000_000,
+                ..host(rank)
+            };
+            let mut record = late.record();
+            record.run_id = format!("{:032x}", 100 * number + rank);
+            record.plan.seed = u64::from(number);
+            together.add(&record);
+        }
+    };
+    let mut together = TogetherRuns::default();
+    night(1, 0..3, &mut together);
+    night(0, 0..3, &mut together);
+    let sum = together.sum(None).unwrap();
+    assert_eq!((sum.members.len(), codes(&sum).len()), (3, 0));
+    assert!(
+        sum.members
+            .iter()
+            .all(|member| member.run_id.ends_with(&format!("{:x}", 100))
+                || member.run_id.ends_with(&format!("{:x}", 101))
+                || member.run_id.ends_with(&format!("{:x}", 102)))
+    );
+    let [earlier] = sum.earlier_launches.as_slice() else {
+        panic!("{:?}", sum.earlier_launches);
+    };
+    assert_eq!(earlier.runs, 3);
+    // One rank was repeated: that is no launch.
+    let mut repeated = TogetherRuns::default();
+    night(0, 0..3, &mut repeated);
+    night(1, 1..2, &mut repeated);
+    let sum = repeated.sum(None).unwrap();
+    assert_eq!((sum.members.len(), sum.earlier_launches.len()), (3, 0));
 }
 
 #[test]

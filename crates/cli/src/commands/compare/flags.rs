@@ -241,6 +241,7 @@ impl CompareFlags {
 fn first_flag_of_single_runs(flags: &MeasuringFlags) -> Option<&'static str> {
     // Without `..`, so that a new flag must be judged here.
     let MeasuringFlags {
+        counts_wake_up: _,
         outputs: _,
         html: _,
         json: _,

@@ -2,9 +2,9 @@
 //! under one label. The history is all that it remembers, so it continues after a restart.
 
 use crate::failure::{Exit, Failure, exit_of};
-use crate::flags::{MeasuringFlags, SECOND};
-use crate::interrupt;
-use crate::saved::{history_place, make_history, open_recovered, saved_record, short_id};
+use crate::flags::{MeasuringFlags, SECOND, UndecidedMeans};
+use crate::interrupt::{self, is_end_text};
+use crate::saved::{KILLED, history_place, make_history, open_recovered, saved_record, short_id};
 use crate::session::{Measured, MeasuringJob, StdoutForm, exit_of_record, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
@@ -12,6 +12,7 @@ use diskproof_device::host_facts;
 use diskproof_history::Filter;
 use diskproof_model::budget::TargetUse;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
@@ -68,6 +69,8 @@ struct Series<'a> {
 struct SeriesAnswer<'a> {
     label: &'a str,
     points: &'a [LatencyPoint],
+    /// The number of measurements that failed, which are no points.
+    failed: usize,
     drift: Option<Drift>,
 }
 
@@ -86,25 +89,25 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     make_history(request.measuring.history.file())?;
     series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
-    let mut own_points: Vec<LatencyPoint> = Vec::new();
-    let mut worst_exit = series.worst_saved_exit(&target, &plan)?;
+    let mut own = OwnMeasurements::default();
+    let mut worst_exit = series.saved(&target, &plan)?.worst_exit;
     loop {
-        let SeriesPoints { points, unsaved } = series.all_points(&target, &plan, &own_points);
-        let Some(due_s) = series.due_s(&points, &attempts_s) else {
-            series.print_answer(&points)?;
-            return Ok(if unsaved == 0 {
+        let known = series.known(&target, &plan, &own);
+        let Some(due_s) = series.due_s(&known.begun_s, &attempts_s) else {
+            series.print_answer(&known)?;
+            return Ok(if known.unsaved == 0 {
                 worst_exit
             } else {
                 worse_exit(worst_exit, Exit::Failed)
             });
         };
         if let Some(signal) = wait_until(due_s) {
-            series.print_answer(&points)?;
+            series.print_answer(&known)?;
             return Ok(Exit::Signal(signal));
         }
         attempts_s.push(now_s());
         // An error of one measurement does not end the series.
-        let exit = match series.measure_once(&target, &plan, &mut own_points) {
+        let exit = match series.measure_once(&target, &plan, &mut own.points) {
             Ok(MeasuredOnce::Ended(exit)) => exit,
             Ok(MeasuredOnce::OtherTarget) => {
                 eprint_line(&format!(
@@ -112,10 +115,11 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
                      nothing was written to it",
                     target.path
                 ));
-                series.print_answer(&points)?;
+                series.print_answer(&known)?;
                 return Ok(worse_exit(worst_exit, Exit::Refused));
             }
             Err(error) => {
+                own.without_record += 1;
                 eprint_line(&format!("warning: {error:#}"));
                 exit_of(&error)
             }
@@ -124,8 +128,7 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
         // The end of a measurement lets Ctrl-C end the program, which would cost the answer.
         interrupt::end_cleanly();
         if let Some(signal) = interrupt::signal() {
-            let known = series.all_points(&target, &plan, &own_points);
-            series.print_answer(&known.points)?;
+            series.print_answer(&series.known(&target, &plan, &own))?;
             return Ok(Exit::Signal(signal));
         }
     }
@@ -138,26 +141,83 @@ enum MeasuredOnce {
     OtherTarget,
 }
 
-/// The measurements of a series.
-struct SeriesPoints {
+/// The measurements of a series that count: those that the user or a kill has not ended.
+#[derive(Debug, Clone)]
+struct KnownMeasurements {
     /// The oldest first.
     points: Vec<LatencyPoint>,
-    /// The number of those of this process that the history does not have.
+    /// The starts, in seconds since 1970, also of those that are no points.
+    begun_s: Vec<i64>,
+    /// The number of those that failed.
+    failed: usize,
+    worst_exit: Exit,
+    /// The number of points of this process that the history does not have.
     unsaved: usize,
 }
 
-/// The points of the history, and those of this process that it does not have.
-fn with_unsaved(saved: Vec<LatencyPoint>, own: &[LatencyPoint]) -> SeriesPoints {
-    let mut points = saved;
-    let mut unsaved = 0;
-    for point in own {
-        if !points.iter().any(|other| other.at_s == point.at_s) {
-            unsaved += 1;
-            points.push(*point);
+impl KnownMeasurements {
+    /// No measurement.
+    fn none() -> Self {
+        Self {
+            points: Vec::new(),
+            begun_s: Vec::new(),
+            failed: 0,
+            worst_exit: Exit::Done,
+            unsaved: 0,
         }
     }
-    points.sort_by_key(|point| point.at_s);
-    SeriesPoints { points, unsaved }
+
+    /// The measurements in these saved records.
+    fn of_records(records: &[Record], undecided: UndecidedMeans) -> Self {
+        let mut known = Self::none();
+        for record in records.iter().filter(|record| counts(record)) {
+            let exit = exit_of_record(record, undecided);
+            known.worst_exit = worse_exit(known.worst_exit, exit);
+            known.failed += usize::from(exit == Exit::Failed);
+            known.begun_s.extend(begun_s(record));
+            if !record.partial {
+                known.points.extend(latency_point(record));
+            }
+        }
+        known.points.sort_by_key(|point| point.at_s);
+        known
+    }
+
+    /// Adds those of this process that the history does not have.
+    fn add_unsaved(&mut self, own: &OwnMeasurements) {
+        for point in &own.points {
+            if !self.points.iter().any(|other| other.at_s == point.at_s) {
+                self.unsaved += 1;
+                self.points.push(*point);
+                self.begun_s.push(point.at_s);
+            }
+        }
+        self.failed += own.without_record;
+        self.points.sort_by_key(|point| point.at_s);
+    }
+}
+
+/// The measurements of this process.
+#[derive(Debug, Default)]
+struct OwnMeasurements {
+    points: Vec<LatencyPoint>,
+    /// The number of those that failed before they had a record.
+    without_record: usize,
+}
+
+/// True if a saved measurement says something about its disk: the plan, the disk or the announced
+/// time ended it, or its disk failed before something else did.
+fn counts(record: &Record) -> bool {
+    let is_ended_from_outside = match &record.ended_early {
+        Some(why) => is_end_text(why) || why == KILLED,
+        // Older versions kept no reason.
+        None => record.partial,
+    };
+    let has_failed = record
+        .findings
+        .iter()
+        .any(|finding| finding.is_failure_of_disk());
+    !is_ended_from_outside || has_failed
 }
 
 impl<'a> Series<'a> {
@@ -221,15 +281,16 @@ impl<'a> Series<'a> {
     /// Says on stderr what is measured, and how much of it is done.
     fn announce(&self, target: &TargetIdentity, plan: &Plan) -> anyhow::Result<()> {
         let mut text = self.plan_text(plan, target);
-        let points = self.points(target, plan)?;
-        if !points.is_empty() {
-            let next = match self.due_s(&points, &[]) {
+        let known = self.saved(target, plan)?;
+        let count = known.begun_s.len() as u64;
+        if count > 0 {
+            let next = match self.due_s(&known.begun_s, &[]) {
                 Some(_) => "the series continues",
                 None => "the series is over. Another --label begins a new one",
             };
             text.push_str(&format!(
                 ". The history has {} of it under '{}'; {next}",
-                counted(points.len() as u64, "measurement"),
+                counted(count, "measurement"),
                 self.label
             ));
         }
@@ -357,54 +418,37 @@ impl<'a> Series<'a> {
         Ok(records)
     }
 
-    /// The points of the saved measurements, the oldest first.
-    fn points(&self, target: &TargetIdentity, plan: &Plan) -> Result<Vec<LatencyPoint>, Failure> {
-        let mut points = Vec::new();
-        for record in self.saved_measurements(target, plan)? {
-            if !record.partial {
-                points.extend(latency_point(&record));
-            }
-        }
-        points.sort_by_key(|point| point.at_s);
-        Ok(points)
-    }
-
-    /// The worst exit code of the measurements that were saved before this process began. One that
-    /// was killed or interrupted says nothing, unless the disk did not answer any more.
-    fn worst_saved_exit(&self, target: &TargetIdentity, plan: &Plan) -> Result<Exit, Failure> {
+    /// What is known of the saved measurements.
+    fn saved(&self, target: &TargetIdentity, plan: &Plan) -> Result<KnownMeasurements, Failure> {
+        let records = self.saved_measurements(target, plan)?;
         let undecided = self.flags.undecided;
-        let mut worst = Exit::Done;
-        for record in self.saved_measurements(target, plan)? {
-            if !record.partial || record.has_stopped_answering() {
-                worst = worse_exit(worst, exit_of_record(&record, undecided));
-            }
-        }
-        Ok(worst)
+        Ok(KnownMeasurements::of_records(&records, undecided))
     }
 
     /// The measurements of the series so far, with those of this process that could not be saved. A
     /// history that cannot be read now ends no series.
-    fn all_points(
+    fn known(
         &self,
         target: &TargetIdentity,
         plan: &Plan,
-        own: &[LatencyPoint],
-    ) -> SeriesPoints {
-        match self.points(target, plan) {
-            Ok(saved) => with_unsaved(saved, own),
+        own: &OwnMeasurements,
+    ) -> KnownMeasurements {
+        let mut known = match self.saved(target, plan) {
+            Ok(saved) => saved,
             Err(error) => {
                 eprint_line(&format!("warning: {error}"));
-                with_unsaved(Vec::new(), own)
+                KnownMeasurements::none()
             }
-        }
+        };
+        known.add_unsaved(own);
+        known
     }
 
     /// When the next measurement is due, in seconds since 1970; `None` where the series is over.
     /// Attempts of this process count where they failed, too. One that was saved is counted twice,
     /// which changes nothing: only the first and the last decide.
-    fn due_s(&self, points: &[LatencyPoint], attempts_s: &[i64]) -> Option<i64> {
-        let mut begun_s: Vec<i64> = points.iter().map(|point| point.at_s).collect();
-        begun_s.extend(attempts_s);
+    fn due_s(&self, saved_s: &[i64], attempts_s: &[i64]) -> Option<i64> {
+        let mut begun_s = [saved_s, attempts_s].concat();
         begun_s.sort_unstable();
         next_due_s(&begun_s, now_s(), self.every_s, self.for_s)
     }
@@ -441,11 +485,13 @@ impl<'a> Series<'a> {
     }
 
     /// Prints the trend of the points.
-    fn print_answer(&self, points: &[LatencyPoint]) -> anyhow::Result<()> {
+    fn print_answer(&self, known: &KnownMeasurements) -> anyhow::Result<()> {
+        let points = &known.points;
         let found_drift = drift(points);
         let answer = SeriesAnswer {
             label: &self.label,
             points,
+            failed: known.failed,
             drift: found_drift.clone(),
         };
         print_document(
@@ -454,7 +500,13 @@ impl<'a> Series<'a> {
                 serde_json::to_writer_pretty(&mut *out, &answer).map_err(io::Error::other)?;
                 writeln!(out)
             },
-            |out| writeln!(out, "{}", answer_text(points, found_drift.as_ref())),
+            |out| {
+                let mut text = answer_text(points, found_drift.as_ref());
+                if known.failed > 0 {
+                    text.push_str(&format!("; {} failed", known.failed));
+                }
+                writeln!(out, "{text}")
+            },
         )
     }
 }
@@ -538,9 +590,19 @@ fn wait_until(due_s: i64) -> Option<u8> {
     interrupt::signal()
 }
 
-/// The mean latency of a measurement; `None` where no operation ended.
-fn latency_point(record: &Record) -> Option<LatencyPoint> {
+/// The start of a measurement, in seconds since 1970.
+fn begun_s(record: &Record) -> Option<i64> {
     let started: Timestamp = record.started.parse().ok()?;
+    Some(started.as_second())
+}
+
+/// The mean latency of a measurement; `None` where no operation ended, or where it is not that of
+/// the disk.
+fn latency_point(record: &Record) -> Option<LatencyPoint> {
+    let at_s = begun_s(record)?;
+    if record.objection(FigureSource::Measurement(0)).is_some() {
+        return None;
+    }
     let row = record.measurements.first()?;
     let mut sum_ns = 0.0;
     let mut count = 0;
@@ -552,7 +614,7 @@ fn latency_point(record: &Record) -> Option<LatencyPoint> {
         return None;
     }
     Some(LatencyPoint {
-        at_s: started.as_second(),
+        at_s,
         latency_ns: sum_ns / count as f64,
     })
 }
@@ -621,13 +683,17 @@ mod tests {
             at_s,
             latency_ns: 1e6,
         };
-        let known = with_unsaved(vec![point(10), point(30)], &[point(20), point(30)]);
+        let mut known = KnownMeasurements {
+            points: vec![point(10), point(30)],
+            ..KnownMeasurements::none()
+        };
+        known.add_unsaved(&OwnMeasurements {
+            points: vec![point(20), point(30)],
+            without_record: 2,
+        });
         let times: Vec<i64> = known.points.iter().map(|point| point.at_s).collect();
-        assert_eq!(
-            (times.as_slice(), known.unsaved),
-            ([10, 20, 30].as_slice(), 1)
-        );
-        assert_eq!(with_unsaved(known.points, &[point(20)]).unsaved, 0);
+        assert_eq!(times, [10, 20, 30]);
+        assert_eq!((known.unsaved, known.failed), (1, 2));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::error::RunError;
 use crate::run::hang::{merge_hangs, silence_ns, time_out_worker};
+use crate::run::silence_log::{Drain, SilenceNow};
 use crate::run::spawn::WorkerReport;
 use crate::run::supervise::{ChannelInbox, Event, Overdue, Supervisor, WaitLimits};
 use crate::run::totals::{CounterLog, divide_cpu_time};
@@ -48,7 +49,10 @@ impl WorkerGroup<'_> {
                         failure.get_or_insert(error);
                     }
                 }
-                Event::Check(now) => self.note_silences(decided, now, &mut supervisor),
+                Event::Check(now) => {
+                    self.note_silences(decided, now, &mut supervisor);
+                    self.log_silences(phase, decided, now);
+                }
                 Event::Overdue(overdue) => {
                     self.end_stalled(overdue, decided, clock.now());
                     continue;
@@ -127,6 +131,50 @@ impl WorkerGroup<'_> {
         for target in 0..self.stops.len() {
             supervisor.heard(target, now - self.silence_of(target, schedule, now));
         }
+    }
+
+    /// Looks for silences outside of the measured time, which a layout does not have.
+    fn log_silences(&mut self, phase: Phase, decided: WorkerSchedule, now: u64) {
+        let schedule = match phase {
+            Phase::Layout => decided.measuring_from(u64::MAX),
+            Phase::WakeUp
+            | Phase::FirstRequests
+            | Phase::SetUp
+            | Phase::Warmup
+            | Phase::Measure
+            | Phase::Verify
+            | Phase::Survey => decided,
+        };
+        for index in 0..self.silences.len() {
+            let target = self.silences[index].target;
+            let seen = SilenceNow {
+                length_ns: self.silence_of(target, schedule, now),
+                is_answered: self.has_answered(target),
+                now_ns: now,
+                schedule: self.latest(schedule),
+                is_ending: self.stops[target].load(Ordering::Relaxed),
+                drain: self.drain_of(target),
+            };
+            self.silences[index].look(seen);
+        }
+    }
+
+    /// True if a worker of a target has had an answer since its counting began.
+    fn has_answered(&self, target: usize) -> bool {
+        self.handles.iter().any(|handle| {
+            self.assignments[handle.assignment].target == target
+                && lock(&handle.snapshot).so_far.last_ns > 0
+        })
+    }
+
+    /// The drain of a target: full where one of its workloads has no pace.
+    fn drain_of(&self, target: usize) -> Drain {
+        let is_paced = self
+            .assignments
+            .iter()
+            .filter(|assignment| assignment.target == target)
+            .all(|assignment| assignment.workload.rate.is_some());
+        if is_paced { Drain::Paced } else { Drain::Full }
     }
 
     /// Passes to the supervisor which targets have the order to end.
