@@ -148,6 +148,7 @@ impl Measurement {
             windows,
             slices: _,
             began_ns: _,
+            overrun_ns,
             shortened_from_ns,
             requests,
             request_log,
@@ -181,6 +182,10 @@ impl Measurement {
         self.interruptions.extend(interruptions);
         self.first_write = self.first_write.take().or(first_write);
         self.laid_out = self.laid_out.or(laid_out);
+        self.overrun_ns = match kind {
+            MergeKind::Later => self.overrun_ns.saturating_add(overrun_ns),
+            MergeKind::SameHost | MergeKind::OtherHost => self.overrun_ns.max(overrun_ns),
+        };
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
