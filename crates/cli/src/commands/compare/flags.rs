@@ -223,6 +223,7 @@ impl CompareFlags {
                 label: None,
                 history: self.history_file.history.clone(),
                 no_history: live.no_history,
+                command: None,
             },
             health: live.health.clone(),
             ..MeasuringFlags::default()
