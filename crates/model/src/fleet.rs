@@ -290,23 +290,22 @@ pub enum RowState {
 impl FleetRecord {
     /// The number of hosts and ranks that are missing for certain.
     pub fn missing_count(&self) -> u64 {
-        self.count_missing(false)
+        hosts_of(self.missing.iter().filter(|row| !row.undecided))
     }
 
     /// The number of hosts and ranks of which it is undecided whether they are missing.
     pub fn maybe_missing_count(&self) -> u64 {
-        self.count_missing(true)
+        hosts_of(self.missing.iter().filter(|row| row.undecided))
     }
+}
 
-    fn count_missing(&self, undecided: bool) -> u64 {
-        let mut sum: u64 = 0;
-        for row in &self.missing {
-            if row.undecided == undecided {
-                sum = sum.saturating_add(row.count.unwrap_or(1));
-            }
-        }
-        sum
+/// The number of hosts and ranks that these rows are.
+fn hosts_of<'a>(rows: impl Iterator<Item = &'a MissingRow>) -> u64 {
+    let mut sum: u64 = 0;
+    for row in rows {
+        sum = sum.saturating_add(row.count.unwrap_or(1));
     }
+    sum
 }
 
 impl RowState {

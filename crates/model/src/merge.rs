@@ -7,7 +7,9 @@ use crate::measurement::{
     Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
 use crate::request_log::RequestLog;
-use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
+use crate::window::{
+    ByteCount, LateRequests, MovedTotal, SliceLatency, SliceOp, TimeSlice, Window,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -178,14 +180,9 @@ impl Measurement {
         self.dispatch_late = self.dispatch_late.saturating_add(dispatch_late);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
-        self.merge_standstills(hang, silence_before_ns);
+        self.merge_waits(hang, silence_before_ns, overrun_ns, kind);
         self.interruptions.extend(interruptions);
-        self.first_write = self.first_write.take().or(first_write);
-        self.laid_out = self.laid_out.or(laid_out);
-        self.overrun_ns = match kind {
-            MergeKind::Later => self.overrun_ns.saturating_add(overrun_ns),
-            MergeKind::SameHost | MergeKind::OtherHost => self.overrun_ns.max(overrun_ns),
-        };
+        self.merge_first_writes(first_write, laid_out);
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
@@ -193,10 +190,31 @@ impl Measurement {
         self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 
-    /// The first hang, and the longest silence before any part.
-    fn merge_standstills(&mut self, hang: Option<Hang>, silence_before_ns: u64) {
+    /// The first hang, and the longest silence before any part. Parts after each other each wait
+    /// for their last request; those at the same time wait together.
+    fn merge_waits(
+        &mut self,
+        hang: Option<Hang>,
+        silence_before_ns: u64,
+        overrun_ns: u64,
+        kind: MergeKind,
+    ) {
         self.hang = self.hang.or(hang);
         self.silence_before_ns = self.silence_before_ns.max(silence_before_ns);
+        self.overrun_ns = match kind {
+            MergeKind::Later => self.overrun_ns.saturating_add(overrun_ns),
+            MergeKind::SameHost | MergeKind::OtherHost => self.overrun_ns.max(overrun_ns),
+        };
+    }
+
+    /// The first write of the file, which is before the first part that needs it.
+    fn merge_first_writes(
+        &mut self,
+        first_write: Option<Box<Measurement>>,
+        laid_out: Option<MovedTotal>,
+    ) {
+        self.first_write = self.first_write.take().or(first_write);
+        self.laid_out = self.laid_out.or(laid_out);
     }
 
     /// Adds the requests of another part, if they were kept.
