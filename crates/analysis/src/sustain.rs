@@ -97,6 +97,7 @@ pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option
         workload: load.name.clone(),
         time_ns: row.data.wall_ns,
         moved: moved_total(row),
+        moved_in_all: Some(moved_until(record, index, row.data.wall_ns)),
         lasting,
         drop,
         doubtful_drop: doubtful,
@@ -300,20 +301,20 @@ fn only_writes(row: &Row) -> bool {
     !row.data.workload.reads() && row.data.workload.fills_blocks()
 }
 
+/// Everything that was moved on the target of a row before it had measured for `at_ns`.
+fn moved_until(record: &Record, index: usize, at_ns: u64) -> MovedTotal {
+    let moved = moved::before(record, index, at_ns, moved::CountedKinds::ReadsAndWrites);
+    MovedTotal {
+        requests: moved.requests as u64,
+        bytes: moved.bytes as u64,
+    }
+}
+
 /// A fall of the rate as the record holds it, with what had been moved before.
 fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause) -> RateDrop {
-    let moved = moved::before(
-        record,
-        index,
-        fall.at_ns,
-        moved::CountedKinds::ReadsAndWrites,
-    );
     RateDrop {
         at_ns: fall.at_ns,
-        moved: MovedTotal {
-            requests: moved.requests as u64,
-            bytes: moved.bytes as u64,
-        },
+        moved: moved_until(record, index, fall.at_ns),
         before: fall.before,
         after: fall.after,
         cause,

@@ -5,6 +5,7 @@ use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
+use crate::provenance::machine_of;
 use crate::saved::{
     HistoryFileFlag, HistoryOptions, RecoveredHistory, history_place, is_after, open_recovered,
     short_id,
@@ -107,6 +108,16 @@ impl State {
             Self::Warning => "WARNING",
             Self::Critical => "CRITICAL",
             Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// The gravest state has the highest weight.
+    fn weight(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Unknown => 1,
+            Self::Warning => 2,
+            Self::Critical => 3,
         }
     }
 
@@ -412,10 +423,11 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     let place = history_place(flags.history_file.file())?;
     let path_text = path.to_string_lossy().into_owned();
-    let host = host_facts().name;
+    let host = host_facts();
+    let machine = machine_of(&host);
     let filter = Filter {
         target: Some(TargetFilter::Path(path_text.clone())),
-        host: Some(host.clone()),
+        host: Some(host.name.clone()),
         ..Filter::default()
     };
     let RecoveredHistory { history, unsaved } = open_recovered(&place)?;
@@ -428,8 +440,7 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     };
     for unsaved in unsaved {
         match unsaved.run {
-            Some(run) if run.host == host => runs.push(*run),
-            Some(_) => {}
+            Some(run) => runs.push(*run),
             None => {
                 let text = format!(
                     "{}: the newest run may be one that is not saved, {}",
@@ -440,6 +451,7 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
             }
         }
     }
+    runs.retain(|run| run.is_of_machine(&host.name, machine.as_deref()));
     Ok(match newest_run(&runs, &path_text, &unreadable) {
         NewestRun::None => unknown(format!("{}: no saved run", path.display())),
         NewestRun::Unreadable(run_id) => unknown(format!(
@@ -455,8 +467,41 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
                 path.display()
             ))
         }
-        NewestRun::Readable(run) => judge_saved_run(run, Timestamp::now(), flags.max_age),
+        NewestRun::Readable(run) => {
+            let parts = runs_of_command(run, &runs, &path_text);
+            gravest_answer(&parts, Timestamp::now(), flags.max_age)
+        }
     })
+}
+
+/// A run with those of the same command line on a path, such as the blocks and the files of
+/// bonnie++: the run is the first.
+fn runs_of_command<'a>(run: &'a SavedRun, runs: &'a [SavedRun], path: &str) -> Vec<&'a SavedRun> {
+    let mut parts = vec![run];
+    for other in runs {
+        let is_part = run.command.is_some() && other.command == run.command;
+        let is_on_path = other.targets.iter().any(|target| target == path);
+        if is_part && is_on_path && other.has_measured() && other.run_id != run.run_id {
+            parts.push(other);
+        }
+    }
+    parts
+}
+
+/// The answer of the run with the gravest state, of several the first.
+fn gravest_answer(runs: &[&SavedRun], now: Timestamp, max_age_ns: u64) -> Answer {
+    let mut gravest: Option<Answer> = None;
+    for run in runs {
+        let answer = judge_saved_run(run, now, max_age_ns);
+        let is_graver = match &gravest {
+            Some(known) => answer.state.weight() > known.state.weight(),
+            None => true,
+        };
+        if is_graver {
+            gravest = Some(answer);
+        }
+    }
+    gravest.unwrap_or_else(|| unknown("no saved run"))
 }
 
 /// The serial numbers of the disks below a path; empty where they are unknown, or not found in
@@ -804,6 +849,51 @@ mod tests {
         );
     }
 
+    /// Clones, pods and containers share names.
+    #[test]
+    fn imported_run_of_a_namesake_is_another_machines() {
+        let mut run = saved_run(None);
+        run.host = "db1".to_owned();
+        assert!(run.is_of_machine("db1", Some("own")));
+        assert!(!run.is_of_machine("db2", Some("own")));
+        run.imported = true;
+        assert!(!run.is_of_machine("db1", Some("own")));
+        assert!(!run.is_of_machine("db1", None));
+        run.machine = Some("own".to_owned());
+        assert!(run.is_of_machine("db1", Some("own")));
+        run.machine = Some("other".to_owned());
+        run.imported = false;
+        assert!(!run.is_of_machine("db1", Some("own")));
+    }
+
+    /// The files of bonnie++ are healthy, its blocks were not.
+    #[test]
+    fn gravest_run_of_a_command_line_decides() {
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        let part = |run_id: &str, command: &str, worst: Option<Severity>| SavedRun {
+            run_id: run_id.to_owned(),
+            command: Some(command.to_owned()),
+            findings: worst
+                .map(|severity| SavedFinding {
+                    severity,
+                    code: "slow-flush".to_owned(),
+                })
+                .into_iter()
+                .collect(),
+            ..saved_run(worst)
+        };
+        let runs = [
+            part("files", "one", None),
+            part("blocks", "one", Some(Severity::Warning)),
+            part("of-yesterday", "other", Some(Severity::Failure)),
+        ];
+        let parts = runs_of_command(&runs[0], &runs, "/data");
+        let answer = gravest_answer(&parts, now, u64::MAX);
+        assert_eq!((parts.len(), answer.state), (2, State::Warning));
+        let alone = saved_run(None);
+        assert_eq!(runs_of_command(&alone, &runs, "/data").len(), 1);
+    }
+
     #[test]
     fn run_on_another_disk_of_the_same_name_is_recognised() {
         let mut run = saved_run(None);
@@ -926,6 +1016,9 @@ mod tests {
             partial: false,
             undecided: false,
             only_observed: false,
+            machine: None,
+            imported: false,
+            command: None,
             method: 9,
             worst: worst.map(|severity| SavedFinding {
                 severity,

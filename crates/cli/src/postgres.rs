@@ -54,7 +54,7 @@ pub(crate) struct InsertRequest<'a> {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ServerFlags {
     /// Also measure INSERTs on a temporary PostgreSQL server in the target directory (Unix socket
-    /// only); takes half as long again
+    /// only); takes two thirds longer
     #[arg(long, conflicts_with = "fit_for")]
     pub postgres: bool,
     /// Directory of the programs postgres and initdb [default: the first in PATH, or the newest

@@ -1,6 +1,7 @@
 //! Gives the facts that identify a run: its id, its start, its seed and the command line.
 
 use diskproof_model::record::Tool;
+use diskproof_model::target::HostFacts;
 use sha2::{Digest as _, Sha256};
 use std::time::SystemTime;
 
@@ -35,8 +36,16 @@ const MACHINE_ID: &str = "/etc/machine-id";
 
 /// Identifies this machine in records: a digest, because machine-id(5) asks programs not to show
 /// the id itself. `None` where the machine has no id.
-pub(crate) fn machine() -> Option<String> {
+fn machine() -> Option<String> {
     machine_of_id(&std::fs::read_to_string(MACHINE_ID).ok()?)
+}
+
+/// The machine of a process on this host; `None` in a container, which has the file of its image.
+pub(crate) fn machine_of(host: &HostFacts) -> Option<String> {
+    match host.container {
+        Some(_) => None,
+        None => machine(),
+    }
 }
 
 /// The digest of a machine id. `None` of a file of an image whose machine has not got its id yet.

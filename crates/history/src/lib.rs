@@ -24,5 +24,5 @@ pub use migrations::SCHEMA_VERSION;
 pub use ours::refuse_foreign;
 pub use place::{Folders, HistoryPlace};
 pub use query::{Filter, Listing, StoredRun, TargetFilter, UnreadableRun};
-pub use save::{MovedHistory, NewRun, SaveOutcome, SaveReport, make_writable, save};
+pub use save::{MovedHistory, NewRun, RunSource, SaveOutcome, SaveReport, make_writable, save};
 pub use store::History;

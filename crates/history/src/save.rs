@@ -74,6 +74,20 @@ pub struct NewRun<'a> {
     pub page: Option<&'a str>,
     /// The user's name for the run.
     pub label: Option<&'a str>,
+    /// The place from which the record comes.
+    pub source: RunSource<'a>,
+}
+
+/// The place from which the record of a new run comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunSource<'a> {
+    /// This program measured it here.
+    Measured {
+        /// Identifies the command line, where that saves several runs.
+        command: Option<&'a str>,
+    },
+    /// A file, which another machine may have written.
+    Imported,
 }
 
 /// The effect of a save on the history.
@@ -88,7 +102,11 @@ pub enum SaveOutcome {
 impl History {
     /// Adds one run. Packing takes milliseconds and happens before the lock is taken.
     fn add(&mut self, new: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
-        let run = SavedRun::from_record(new.record, new.label);
+        let mut run = SavedRun::from_record(new.record, new.label);
+        match new.source {
+            RunSource::Measured { command } => run.command = command.map(str::to_owned),
+            RunSource::Imported => run.imported = true,
+        }
         let packed = PackedRun::new(new, &run).map_err(|what| HistoryError::Record {
             run_id: new.record.run_id.clone(),
             what,

@@ -44,6 +44,10 @@ pub struct FleetRecord {
     /// without a figure; also hosts of which that is undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
+    /// The number of hosts or ranks that came beyond those expected; 0 where no number or list was
+    /// given.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub surplus: u64,
     /// Thresholds of the runs themselves that were missed, or left undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmet: Vec<UnmetThreshold>,
@@ -288,9 +292,23 @@ pub enum RowState {
 
 impl FleetRecord {
     /// The number of hosts and ranks that are missing for certain.
-    pub fn missing_count(&self) -> usize {
-        self.missing.iter().filter(|row| !row.undecided).count()
+    pub fn missing_count(&self) -> u64 {
+        hosts_of(self.missing.iter().filter(|row| !row.undecided))
     }
+
+    /// The number of hosts and ranks of which it is undecided whether they are missing.
+    pub fn maybe_missing_count(&self) -> u64 {
+        hosts_of(self.missing.iter().filter(|row| row.undecided))
+    }
+}
+
+/// The number of hosts and ranks that these rows are.
+fn hosts_of<'a>(rows: impl Iterator<Item = &'a MissingRow>) -> u64 {
+    let mut sum: u64 = 0;
+    for row in rows {
+        sum = sum.saturating_add(row.count.unwrap_or(1));
+    }
+    sum
 }
 
 impl RowState {
@@ -428,6 +446,10 @@ pub struct MissingRow {
     pub name: String,
     /// A clause with what is known of it.
     pub why: String,
+    /// The number of hosts or ranks that this is, where only that is known; absent of one with a
+    /// name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
     /// True if a later run may have repeated the one whose record did not come, and nothing tells
     /// whether it did; also of a search for a rate that came to its end and is undecided.
     #[serde(default, skip_serializing_if = "crate::is_default")]

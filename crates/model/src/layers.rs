@@ -120,14 +120,23 @@ pub struct LayerCost {
 impl LayerCost {
     /// The own time as a part of the latency of the highest layer, from 0 to 1. `None` where the
     /// layers are surely no parts of a whole: a layer that answers from a cache is faster than the
-    /// one below it, whose own time is then more than the whole.
+    /// one below it, whose own time is then more than the whole. `None` also where the interval
+    /// of the share is wider than the whole, so that every part is possible.
     pub fn part_of_whole(&self) -> Option<f64> {
         let slack = self.share.half_width_95.unwrap_or(0.0);
         let share = self.share.difference;
-        if share + slack < 0.0 || share - slack > 1.0 {
+        let is_unknown = 2.0 * slack > 1.0;
+        if is_unknown || self.exceeds_whole() || share + slack < 0.0 {
             return None;
         }
         Some(share.clamp(0.0, 1.0))
+    }
+
+    /// Returns `true` if the own time is surely more than the latency of the highest layer, which
+    /// then answers from a cache and does not wait for this one.
+    pub fn exceeds_whole(&self) -> bool {
+        let slack = self.share.half_width_95.unwrap_or(0.0);
+        self.share.difference - slack > 1.0
     }
 }
 

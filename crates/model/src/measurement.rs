@@ -137,6 +137,10 @@ pub struct Measurement {
     /// of the run; `None` before. In a record, `slices` have it.
     #[serde(skip)]
     pub began_ns: Option<u64>,
+    /// The time from the end of the measured time until the last of its operations was done, in
+    /// nanoseconds: requests in flight at the end are waited for, and count. In no record.
+    #[serde(skip)]
+    pub overrun_ns: u64,
     /// The measured time that was planned, in nanoseconds, where the time limit of the run or its
     /// early end left clearly less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -155,6 +159,12 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// The time until its last operation was done, in nanoseconds. Tools that look at the clock
+    /// between two operations divide by it.
+    pub fn time_to_last_done_ns(&self) -> u64 {
+        self.wall_ns.saturating_add(self.overrun_ns)
+    }
+
     /// Returns `true` if it ended because the reader of its output had gone.
     pub fn is_unread(&self) -> bool {
         self.stopped == StopReason::Unread
@@ -227,6 +237,7 @@ impl Measurement {
             windows: Vec::new(),
             slices: Vec::new(),
             began_ns: None,
+            overrun_ns: 0,
             shortened_from_ns: None,
             requests: Vec::new(),
             request_log: None,

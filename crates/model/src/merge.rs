@@ -6,8 +6,11 @@ use crate::measurement::{
     DeviceUse, EngineUse, Hang, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX,
     Starvation, SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
+use crate::op::OpKind;
 use crate::request_log::RequestLog;
-use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
+use crate::window::{
+    ByteCount, LateRequests, MovedTotal, SliceLatency, SliceOp, TimeSlice, Window,
+};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,6 +153,7 @@ impl Measurement {
             windows,
             slices: _,
             began_ns: _,
+            overrun_ns,
             shortened_from_ns,
             requests,
             request_log,
@@ -161,8 +165,7 @@ impl Measurement {
         self.cache.why = self.cache.why.take().or(cache.why);
         self.cpu += cpu;
         for (kind, op) in ops {
-            let mine = self.ops.entry(kind).or_default();
-            mine.merge(op, weights.begin_ns());
+            self.merge_op(kind, op, weights);
         }
         let my_asked = self.asked;
         self.asked += asked;
@@ -173,18 +176,13 @@ impl Measurement {
         self.ceiling_iops = weights.ceiling(self.ceiling_iops, ceiling_iops);
         self.zero_blocks.merge(zero_blocks);
         self.unwritten_bytes = self.unwritten_bytes.or(unwritten_bytes);
-        self.missed_starts = sum_if_both_known(self.missed_starts, missed_starts);
-        // The worse of both: percentiles of two cannot be joined.
-        self.dispatch_p99_ns = self.dispatch_p99_ns.max(dispatch_p99_ns);
-        self.dispatch_late = self.dispatch_late.saturating_add(dispatch_late);
+        self.merge_dispatch(missed_starts, dispatch_p99_ns, dispatch_late);
         self.punted = self.punted.or(punted);
         merge_some(&mut self.verify, verify, VerifyResult::merge);
-        self.merge_standstills(hang, silence_before_ns);
-        self.silence_around_ns = self.silence_around_ns.max(silence_around_ns);
-        self.first_answer_ns = self.first_answer_ns.max(first_answer_ns);
+        self.merge_waits(hang, overrun_ns, kind);
+        self.merge_silences(silence_before_ns, silence_around_ns, first_answer_ns);
         self.interruptions.extend(interruptions);
-        self.first_write = self.first_write.take().or(first_write);
-        self.laid_out = self.laid_out.or(laid_out);
+        self.merge_first_writes(first_write, laid_out);
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
@@ -192,10 +190,44 @@ impl Measurement {
         self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 
-    /// The first hang, and the longest silence before any part.
-    fn merge_standstills(&mut self, hang: Option<Hang>, silence_before_ns: u64) {
+    fn merge_op(&mut self, kind: OpKind, op: OpMeasurement, weights: Weights) {
+        let mine = self.ops.entry(kind).or_default();
+        mine.merge(op, weights.begin_ns());
+    }
+
+    /// The lateness of requests that start by a clock.
+    fn merge_dispatch(&mut self, missed: Option<u64>, p99_ns: Option<u64>, late: u64) {
+        self.missed_starts = sum_if_both_known(self.missed_starts, missed);
+        // The worse of both: percentiles of two cannot be joined.
+        self.dispatch_p99_ns = self.dispatch_p99_ns.max(p99_ns);
+        self.dispatch_late = self.dispatch_late.saturating_add(late);
+    }
+
+    /// The first hang. Parts after each other each wait for their last request; those at the same
+    /// time wait together.
+    fn merge_waits(&mut self, hang: Option<Hang>, overrun_ns: u64, kind: MergeKind) {
         self.hang = self.hang.or(hang);
-        self.silence_before_ns = self.silence_before_ns.max(silence_before_ns);
+        self.overrun_ns = match kind {
+            MergeKind::Later => self.overrun_ns.saturating_add(overrun_ns),
+            MergeKind::SameHost | MergeKind::OtherHost => self.overrun_ns.max(overrun_ns),
+        };
+    }
+
+    /// The longest silence of each kind.
+    fn merge_silences(&mut self, before_ns: u64, around_ns: u64, first_answer_ns: u64) {
+        self.silence_before_ns = self.silence_before_ns.max(before_ns);
+        self.silence_around_ns = self.silence_around_ns.max(around_ns);
+        self.first_answer_ns = self.first_answer_ns.max(first_answer_ns);
+    }
+
+    /// The first write of the file, which is before the first part that needs it.
+    fn merge_first_writes(
+        &mut self,
+        first_write: Option<Box<Measurement>>,
+        laid_out: Option<MovedTotal>,
+    ) {
+        self.first_write = self.first_write.take().or(first_write);
+        self.laid_out = self.laid_out.or(laid_out);
     }
 
     /// Adds the requests of another part, if they were kept.

@@ -28,6 +28,16 @@ pub struct SavedRun {
     pub disks: Vec<SavedDisk>,
     /// Name of the machine.
     pub host: String,
+    /// Identifies the installation of the machine, as [`HostFacts::machine`] does; absent in
+    /// containers, and in what older versions saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// True of a record that was imported: another machine may have measured it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
+    /// Identifies the command line, where it saved several runs, of which this is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// The name that the user gave to the run.
     pub label: Option<String>,
     /// The user's own words.
@@ -115,6 +125,9 @@ impl SavedRun {
             targets: paths.collect(),
             disks: disks_below(&record.targets),
             host: record.host.name.clone(),
+            machine: record.host.machine.clone(),
+            imported: false,
+            command: None,
             label: label.map(str::to_owned),
             note: record.note.clone(),
             partial: record.partial,
@@ -131,6 +144,17 @@ impl SavedRun {
     /// a watched load.
     pub fn has_measured(&self) -> bool {
         !self.only_observed && self.verb != "watch"
+    }
+
+    /// Returns `true` if this machine made the run: one of its name, and where both are known of
+    /// its digest. Clones, pods and containers share names, so an imported run without a digest
+    /// may be another machine's.
+    pub fn is_of_machine(&self, host: &str, machine: Option<&str>) -> bool {
+        let is_same_machine = match (self.machine.as_deref(), machine) {
+            (Some(saved), Some(own)) => saved == own,
+            (None, _) | (_, None) => !self.imported,
+        };
+        self.host == host && is_same_machine
     }
 
     /// The path of the target of one of its figures; `None` where an older version saved the

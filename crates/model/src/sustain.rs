@@ -81,6 +81,11 @@ pub struct SustainRecord {
     pub time_ns: u64,
     /// Bytes and operations that it moved.
     pub moved: MovedTotal,
+    /// Everything that the run had moved on its target until the end of the load, with what filled
+    /// the scratch file: a larger burst credit would not have shown. Absent in what older
+    /// versions saved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_in_all: Option<MovedTotal>,
     /// Operations per second that last: those after the fall, or of the whole time.
     pub lasting: Estimate,
     /// The fall of the rate; absent where there was none.
@@ -105,6 +110,13 @@ pub struct SustainRecord {
     /// Counters of the disks before and after the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counted: Vec<CountedDisk>,
+}
+
+impl SustainRecord {
+    /// The largest burst credit that would have shown, in requests and bytes.
+    pub fn tested_credit(&self) -> MovedTotal {
+        self.moved_in_all.unwrap_or(self.moved)
+    }
 }
 
 /// A fall of the rate.

@@ -128,12 +128,13 @@ pub fn format_bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    let digits = if unit == 0 || value.fract() < 0.05 || value >= 99.95 {
-        0
-    } else {
-        1
-    };
-    format!("{value:.digits$} {}", UNITS[unit])
+    if unit == 0 || value >= 99.95 {
+        return format!("{value:.0} {}", UNITS[unit]);
+    }
+    // 54.97 and 55.02 are both 55.
+    let rounded = format!("{value:.1}");
+    let shown = rounded.strip_suffix(".0").unwrap_or(&rounded);
+    format!("{shown} {}", UNITS[unit])
 }
 
 /// Prints the size of a file in decimal units, three significant digits: `850 B`, `225 kB`, `1.20
@@ -332,6 +333,11 @@ mod tests {
         assert_eq!(format_bytes(8192), "8 KiB");
         assert_eq!(format_bytes(3 << 29), "1.5 GiB");
         assert_eq!(format_bytes(512), "512 B");
+        let gib = |value: f64| format_bytes((value * f64::from(1 << 30)) as u64);
+        assert_eq!(
+            (gib(54.97), gib(55.02)),
+            ("55 GiB".to_owned(), "55 GiB".to_owned())
+        );
         assert_eq!(format_throughput(523_000.0), "0.52 MB/s");
         assert_eq!(format_throughput(4_096.0), "0.0041 MB/s");
         assert_eq!(format_rate(0.004), "0.0040");

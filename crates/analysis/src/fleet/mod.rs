@@ -228,6 +228,7 @@ pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
         tool,
         margin: MARGIN,
         missing: Vec::new(),
+        surplus: 0,
         refused: Vec::new(),
     };
     let mut fleet = result::fleet_record(

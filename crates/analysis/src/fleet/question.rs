@@ -13,6 +13,8 @@ pub struct FleetQuestion {
     pub margin: f64,
     /// Hosts and ranks without a record.
     pub missing: Vec<MissingRow>,
+    /// The number of hosts or ranks beyond those expected.
+    pub surplus: u64,
     /// Inputs that are not usable records.
     pub refused: Vec<RefusedInput>,
 }

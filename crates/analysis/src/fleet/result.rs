@@ -67,6 +67,7 @@ pub(super) fn fleet_record(
         rows,
         tested: others.tested,
         missing: question.missing,
+        surplus: question.surplus,
         unmet: others.unmet,
         refused: question.refused,
         sum: None,

@@ -73,11 +73,9 @@ fn count_clauses(fleet: &FleetRecord) -> Vec<String> {
     for (count, participle) in [
         (rows_in_state(fleet, RowState::Suspect), "suspect"),
         (not_judged, "not judged"),
-        (fleet.missing_count(), "missing"),
-        (
-            fleet.missing.len() - fleet.missing_count(),
-            "perhaps missing",
-        ),
+        (fleet.missing_count() as usize, "missing"),
+        (fleet.maybe_missing_count() as usize, "perhaps missing"),
+        (fleet.surplus as usize, "not expected"),
         (
             hosts_with_unmet(fleet, UnmetKind::Missed),
             "missed a threshold",

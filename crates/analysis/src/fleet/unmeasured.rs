@@ -113,6 +113,7 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
     let mut rows = Vec::new();
     for (name, target) in missing {
         rows.push(MissingRow {
+            count: None,
             name: name.clone(),
             why: target.why.clone(),
             undecided: target.is_undecided,

@@ -16,6 +16,9 @@ pub(super) fn layers_clause(record: &Record, layers: &LayersRecord) -> Option<St
         .filter(|cost| cost.workload == *workload)
         .collect();
     let whole_ns = median_read_ns(record, costs.first()?)?;
+    if let Some(lowest) = costs.iter().find(|cost| cost.exceeds_whole()) {
+        return Some(cached_clause(plan, whole_ns, lowest));
+    }
     let mut parts = Vec::new();
     let mut noise_ns: f64 = 0.0;
     for cost in &costs {
@@ -45,6 +48,23 @@ pub(super) fn layers_clause(record: &Record, layers: &LayersRecord) -> Option<St
     Some(format!("the median read of {whole} spends {parts}{rest}"))
 }
 
+/// `the median read takes 6.37 µs, less than the 150 µs of the bottom layer, lo.img: a layer above
+/// it answers from a cache`. No read spends more time in a layer than it takes.
+fn cached_clause(plan: &LayersPlan, whole_ns: f64, slower: &LayerCost) -> String {
+    let own_ns = slower.own_time;
+    format!(
+        "the median read takes {}, less than the {} of {}{}: a layer above it answers from a cache",
+        figure_text(whole_ns, Some(whole_ns / 100.0), "ns"),
+        figure_text(own_ns.difference, own_ns.half_width_95, "ns"),
+        if slower.meaning == CostMeaning::Lowest {
+            "the bottom layer, "
+        } else {
+            ""
+        },
+        layer_name(plan, slower)
+    )
+}
+
 /// The median read of the layer, as its row shows it.
 fn median_read_ns(record: &Record, cost: &LayerCost) -> Option<f64> {
     let row = record
@@ -57,14 +77,7 @@ fn median_read_ns(record: &Record, cost: &LayerCost) -> Option<f64> {
 
 /// `4 µs (10 %) in loop0`.
 fn cost_text(plan: &LayersPlan, cost: &LayerCost) -> String {
-    let layer = plan
-        .layers
-        .iter()
-        .find(|layer| layer.target == Some(cost.target));
-    let name = match layer {
-        Some(layer) => layer.name.as_str(),
-        None => "",
-    };
+    let name = layer_name(plan, cost);
     let difference = cost.own_time.difference;
     let time = figure_text(difference.abs(), cost.own_time.half_width_95, "ns");
     if cost.meaning == CostMeaning::Lowest {
@@ -74,6 +87,18 @@ fn cost_text(plan: &LayersPlan, cost: &LayerCost) -> String {
         format!("{time} ({share}) less because of {name}")
     } else {
         format!("{time}{} in {name}", part_text(cost))
+    }
+}
+
+/// The name of the layer of a cost.
+fn layer_name<'a>(plan: &'a LayersPlan, cost: &LayerCost) -> &'a str {
+    let layer = plan
+        .layers
+        .iter()
+        .find(|layer| layer.target == Some(cost.target));
+    match layer {
+        Some(layer) => layer.name.as_str(),
+        None => "",
     }
 }
 
@@ -122,6 +147,8 @@ mod tests {
         assert_eq!(part_text(&lowest(1.1, Some(0.2))), " (100 %)");
         assert_eq!(part_text(&lowest(1.1, Some(0.02))), "");
         assert_eq!(part_text(&lowest(0.5, Some(0.02))), " (50 %)");
+        // 700 µs ± 2.5 ms of 341 µs.
+        assert_eq!(part_text(&lowest(2.05, Some(7.3))), "");
     }
 
     /// The median of the table, also where the costs do not add up to it.
@@ -167,5 +194,12 @@ mod tests {
         };
         let clause = layers_clause(&record, &layers).unwrap();
         assert!(clause.contains("116 µs"), "{clause}");
+        // The lowest layer takes 20 times the time of a read of the highest.
+        assert!(clause.contains("of the bottom layer, vda"), "{clause}");
+        let mut within = layers.clone();
+        within.costs[0].share.difference = 0.9;
+        within.costs[0].share.half_width_95 = Some(0.01);
+        let clause = layers_clause(&record, &within).unwrap();
+        assert!(clause.contains("read of 116 µs spends"), "{clause}");
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
             "sustains {lasting}: no fall in {} and {}; a credit of more than that would not have \
              shown",
             format_duration(found.time_ns),
-            format_bytes(found.moved.bytes)
+            format_bytes(found.tested_credit().bytes)
         );
     };
     if let Some(bucket) = &found.bucket

@@ -218,7 +218,9 @@ fn written_bytes(record: &Record, row: &Row, excess_bytes: u64) -> MovedBytes {
         moved_bytes: row.data.device.write_bytes,
         asked_bytes: row.data.asked.write_bytes,
         excess_bytes,
-        usual_bytes: if has_journal {
+        // Reads write nothing: what a disk writes beside them alone are earlier writes that the
+        // kernel still held, ours or another program's.
+        usual_bytes: if has_journal || row.data.asked.write_bytes == 0 {
             None
         } else {
             Some(EXCESS_BYTES_MIN)
@@ -359,6 +361,25 @@ mod tests {
             });
             assert_eq!(check(&record).is_some(), expected, "{copied}");
         }
+    }
+
+    /// As measured on a buffered loop device, which held the writes that had filled the file, while
+    /// other programs wrote to the disk below it.
+    #[test]
+    fn writes_beside_reads_alone_amplify_nothing() {
+        let record = fixture::changed(|run| {
+            let layers = &mut run.facts.targets[0].layers;
+            let mut image = layers[0].clone();
+            (image.name, image.kind) = ("loop0".to_owned(), LayerKind::Loop);
+            (image.below, image.backing_direct) = (vec![layers[0].name.clone()], Some(false));
+            layers.insert(0, image);
+            let reads = &mut run.measurements[2];
+            assert_eq!(reads.asked.write_bytes, 0);
+            reads.device.write_bytes += 10 * reads.asked.read_bytes;
+            reads.device.others = vec![process("cp", 0, 300 << 20)];
+            reads.device.elsewhere_bytes = Some(300 << 20);
+        });
+        assert_eq!(check(&record), None);
     }
 
     fn buffered_reads(factor: u64) -> Option<Diagnosis> {

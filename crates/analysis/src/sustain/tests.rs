@@ -210,9 +210,23 @@ fn healthy_load_has_no_fall() {
     } = fixture::filled(fixture::run());
     measurements.retain(|m| m.workload.name == "sequential-write");
     sustain_only(&mut facts, &measurements);
-    let record = judge(facts, &RunData::from_measurements(measurements), &[]);
+    let mut filled = measurements.clone();
+    let record = judge(
+        facts.clone(),
+        &RunData::from_measurements(measurements),
+        &[],
+    );
     let found = record.sustain().unwrap();
     assert_eq!((&found.drop, &found.bucket), (&None, &None));
+    // What filled the scratch file used up a credit, too.
+    let load_bytes = found.tested_credit().bytes;
+    filled[0].laid_out = Some(MovedTotal {
+        requests: 1000,
+        bytes: 1000 << 20,
+    });
+    let record = judge(facts, &RunData::from_measurements(filled), &[]);
+    let found = record.sustain().unwrap();
+    assert_eq!(found.tested_credit().bytes, load_bytes + (1000 << 20));
 }
 
 /// Numbers below 1 that look random.

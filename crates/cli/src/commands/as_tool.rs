@@ -48,10 +48,10 @@ fn after_help() -> String {
         let _ = writeln!(text, "  {:<15}{}", tool.name, tool.summary);
     }
     text.push_str(concat!(
-        "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the\n",
-        "options. A line on stderr reports figures with a different meaning. Runs are\n",
-        "saved in the history. diskproof's flags go before the tool. A file is\n",
-        "overwritten only with --overwrite, a device only with --destroy NAME.\n",
+        "\nOptions and output are those of the tool. A line on stderr reports figures with\n",
+        "a different meaning. Runs are saved in the history. diskproof's flags go before\n",
+        "the tool. A file is overwritten only with --overwrite, a device only with\n",
+        "--destroy NAME.\n",
         "'diskproof help drop-in' lists every option and every difference.\n",
         "\nExit codes are those of the tool.\n",
         "\nExamples:\n",

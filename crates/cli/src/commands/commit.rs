@@ -85,8 +85,9 @@ pub struct CommitFlags {
     /// Time limit for all rows together, at least 1s
     #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
-    /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
-    /// path of a profile with limits; measures only its workloads (diskproof help fitness)
+    /// Decide whether the target is fit for a database: postgresql, etcd, mysql, mysql-8.0 (also
+    /// mariadb), sqlite, or the path of a profile with limits; measures only its workloads
+    /// (diskproof help fitness)
     #[arg(long = "for", value_name = "PROFILE",
         conflicts_with_all = ["only", "skip", "rewrite", "pg_version"])]
     pub fit_for: Option<String>,

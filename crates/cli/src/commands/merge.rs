@@ -144,10 +144,15 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     if collected.fleet.is_empty() && missing.is_empty() {
         return Err(Failure::Usage(collected.no_record_text()).into());
     }
+    let surplus = match &roster {
+        Some(roster) => roster.surplus(&collected.fleet),
+        None => 0,
+    };
     let question = FleetQuestion {
         tool: tool(),
         margin: merge.margin,
         missing,
+        surplus,
         refused: collected.refused,
     };
     let judged = collected.fleet.judge(question);

@@ -108,9 +108,28 @@ Examples:
   diskproof sustain /data --time 15m --stop-at-drop 20%  # a gate for CI
   diskproof sustain /data --every 1h --for 7d --rate 200 # does it get worse?";
 
+/// Flags of workloads that [`refuse_unsuitable`] always refuses: the help omits them.
+const UNSUITABLE: [&str; 7] = [
+    "precision",
+    "bytes",
+    "ops",
+    "verify",
+    "latency_target",
+    "latency_percentile",
+    "latency_window",
+];
+
+fn hide_unsuitable(flag: clap::Arg) -> clap::Arg {
+    if UNSUITABLE.contains(&flag.get_id().as_str()) {
+        flag.hide(true)
+    } else {
+        flag
+    }
+}
+
 /// Measure whether a disk keeps its rate, what ends it, and whether it comes back
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, mut_args = hide_unsuitable)]
 pub struct SustainFlags {
     /// Directory, regular file or block device
     #[arg(default_value = ".")]
@@ -450,4 +469,19 @@ fn precondition_bytes(
     let block_bytes = u64::from(load.block_bytes);
     let bytes = identity.size_bytes / 100 * (100 + SPARE_PERCENT);
     Ok(Some(bytes / block_bytes * block_bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args as _;
+
+    #[test]
+    fn help_omits_flags_that_are_always_refused() {
+        let command = SustainFlags::augment_args(clap::Command::new("sustain"));
+        for name in UNSUITABLE {
+            let flag = command.get_arguments().find(|flag| flag.get_id() == name);
+            assert!(flag.unwrap().is_hide_set(), "{name}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use diskproof_model::surface::SeekPattern;
-use diskproof_model::target::{Layer, TargetIdentity, TargetKind};
+use diskproof_model::target::{HostFacts, Layer, TargetIdentity, TargetKind};
 use diskproof_model::trend::DiskAccess;
 use std::path::Path;
 
@@ -29,16 +29,24 @@ pub(crate) struct RunKey {
     verb: String,
     method: u32,
     host: String,
+    /// The digest of the machine, where it is known.
+    machine: Option<String>,
     paths: Vec<String>,
 }
 
 impl RunKey {
     /// The key of a run that has ended just now, or is recorded.
-    pub(crate) fn new(plan: &Plan, method: u32, host: &str, targets: &[TargetIdentity]) -> Self {
+    pub(crate) fn new(
+        plan: &Plan,
+        method: u32,
+        host: &HostFacts,
+        targets: &[TargetIdentity],
+    ) -> Self {
         Self {
             verb: plan.origin.verb.clone(),
             method,
-            host: host.to_owned(),
+            host: host.name.clone(),
+            machine: host.machine.clone(),
             paths: targets.iter().map(|target| target.path.clone()).collect(),
         }
     }
@@ -46,8 +54,19 @@ impl RunKey {
     fn is_repeated_by(&self, run: &SavedRun) -> bool {
         run.verb == self.verb
             && run.method == self.method
-            && run.host == self.host
+            && self.is_of_same_machine(run)
             && run.targets == self.paths
+    }
+}
+
+impl RunKey {
+    /// True if a run is of the same machine. Where the digest of this one is unknown, its name
+    /// decides.
+    fn is_of_same_machine(&self, run: &SavedRun) -> bool {
+        match &self.machine {
+            Some(machine) => run.is_of_machine(&self.host, Some(machine)),
+            None => run.host == self.host,
+        }
     }
 }
 
@@ -60,8 +79,7 @@ pub(crate) fn earlier_runs(records: &[&Record], history: Option<&Path>) -> Vec<S
     let mut keys: Vec<RunKey> = Vec::new();
     let mut ids = Vec::new();
     for record in records {
-        let host = &record.host.name;
-        let key = RunKey::new(&record.plan, record.method, host, &record.targets);
+        let key = RunKey::new(&record.plan, record.method, &record.host, &record.targets);
         if !keys.contains(&key) {
             keys.push(key);
         }
@@ -289,7 +307,7 @@ mod tests {
         keep(&record, "", &options);
         let mut next = record.clone();
         next.run_id = "another".to_owned();
-        let key = RunKey::new(&next.plan, next.method, &next.host.name, &next.targets);
+        let key = RunKey::new(&next.plan, next.method, &next.host, &next.targets);
         let before = runs_before(&key, Some(&path));
         let earlier = earlier_runs(&[&next], Some(&path));
         let earlier = earlier.into_iter().map(|run| run.record);

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
 pub(crate) use anonymous::anonymize;
 use diskproof_history::{
-    HistoryError, Journal, NewRun, SaveOutcome, SaveReport, refuse_foreign, save,
+    HistoryError, Journal, NewRun, RunSource, SaveOutcome, SaveReport, refuse_foreign, save,
 };
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
@@ -64,6 +64,9 @@ pub struct HistoryOptions {
     /// Do not save the run; DISKPROOF_NO_HISTORY=1 does the same
     #[arg(long)]
     pub no_history: bool,
+    /// Identifies the command line, where that saves several runs; the program sets it.
+    #[arg(skip)]
+    pub command: Option<String>,
 }
 
 impl HistoryOptions {
@@ -165,6 +168,9 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
         record,
         page: Some(page),
         label,
+        source: RunSource::Measured {
+            command: options.command.as_deref(),
+        },
     };
     match save(&place, &run) {
         Ok(saved) => {
@@ -265,6 +271,7 @@ pub(crate) fn import(
             record: &record,
             page: None,
             label: run_label.as_deref(),
+            source: RunSource::Imported,
         };
         save(place, &run)
     })?;

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::stdio::{colored_record_page, eprint_line};
 use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
-    History, HistoryPlace, LeftRecord, LeftRun, NewRun, runs_left_behind, save,
+    History, HistoryPlace, LeftRecord, LeftRun, NewRun, RunSource, runs_left_behind, save,
 };
 use diskproof_model::document::DocumentError;
 use diskproof_model::record::Record;
@@ -162,6 +162,7 @@ fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
             record: &record,
             page: Some(&page),
             label: run.label.as_deref(),
+            source: RunSource::Measured { command: None },
         };
         save(place, &new)?;
         run.end()

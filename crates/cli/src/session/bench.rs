@@ -15,6 +15,7 @@ use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Fill, SyncPolicy, Workload};
 use diskproof_model::together::TogetherRecord;
 use diskproof_postgres::Programs;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -225,6 +226,19 @@ impl Bench {
                 own.is_marked = target.is_marked_own();
             }
         }
+    }
+
+    /// What filled the scratch file of each target since this was asked last.
+    pub(super) fn take_filled(&mut self) -> BTreeMap<usize, MovedTotal> {
+        let mut filled: BTreeMap<usize, MovedTotal> = BTreeMap::new();
+        for first in std::mem::take(&mut self.first_writes) {
+            if let Some(op) = first.measurement.ops.get(&OpKind::Write) {
+                let sum = filled.entry(first.target).or_default();
+                sum.requests += op.count;
+                sum.bytes += op.bytes;
+            }
+        }
+        filled
     }
 
     /// Gives the first write of a file to the sequential write that overwrites it. Of other

@@ -26,6 +26,7 @@ use diskproof_model::plan::{Decide, Layout, Plan, Sides, Span, Workload};
 use diskproof_model::rate::RateCellKind;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::window::MovedTotal;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -211,6 +212,9 @@ fn engine_sharing(plan: &Plan) -> EngineSharing {
 /// Facts of the cells so far that those after them need.
 struct CellsSoFar {
     engine_sharing: EngineSharing,
+    /// What filled the scratch file of a target, until its first cell takes it: it uses up burst
+    /// credit and write caches as that does.
+    filled: BTreeMap<usize, MovedTotal>,
     /// The span of all workloads, where the targets differ in what was laid out.
     span_bytes: Option<u64>,
     /// The span of each side, where the sides are layers of one target.
@@ -229,6 +233,7 @@ impl CellsSoFar {
     fn new(engine_sharing: EngineSharing) -> Self {
         Self {
             engine_sharing,
+            filled: BTreeMap::new(),
             span_bytes: None,
             spans: Vec::new(),
             engines: BTreeMap::new(),
@@ -278,7 +283,7 @@ impl PreparedCells<'_> {
         };
         self.sink.progress.begin(Group::alone(first), Some(0));
         self.bench.lay_out(first, self.sink)?;
-        self.bench.first_writes.clear();
+        self.cells.filled = self.bench.take_filled();
         let targets = &self.bench.targets;
         // Devices are compared as a whole.
         if targets
@@ -589,6 +594,7 @@ impl CampaignBench for PreparedCells<'_> {
             return Err(EarlyEnd::interrupted());
         };
         measurement.target = index;
+        measurement.laid_out = self.cells.filled.remove(&index);
         if cell.workload.writes() {
             self.bench.mark_written(index);
         }

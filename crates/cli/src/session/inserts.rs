@@ -452,13 +452,16 @@ fn measure_round(
     let measured = measure_loads(server, plan, random, sink);
     server.line.clear();
     measured.map_err(|error| {
-        end_after_error(
-            server,
-            &bench.facts.plan.tasks,
-            error,
-            "INSERTs of PostgreSQL",
-            sink,
-        )
+        let has_round = match &sink.results().data.postgres {
+            Some(postgres) => postgres.loads.iter().all(|load| !load.slices.is_empty()),
+            None => false,
+        };
+        let missing = if has_round {
+            "the later rounds of the INSERTs of PostgreSQL"
+        } else {
+            "INSERTs of PostgreSQL"
+        };
+        end_after_error(server, &bench.facts.plan.tasks, error, missing, sink)
     })
 }
 

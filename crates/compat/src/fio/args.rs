@@ -123,6 +123,9 @@ impl FioArguments {
             None => !is_switch(&name),
         };
         let value = match given_value {
+            None if general.is_none() && fio_option(&name).is_none() => {
+                return Err(usage(&format!("unrecognized option '--{name}'")));
+            }
             None if takes_value => match words.next() {
                 Some(next) => Some(next.clone()),
                 None => return Err(usage(&format!("option '--{name}' requires an argument"))),

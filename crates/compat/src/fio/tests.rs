@@ -76,6 +76,7 @@ fn wrong_command_lines_are_refused() {
         ("--output-format=xml --name=a", "normal, json, json+"),
         ("--client=host x.fio", "start diskproof on each machine"),
         ("--name", "requires an argument"),
+        ("--bogus", "unrecognized option '--bogus'"),
     ] {
         match (DROP_IN.start)(&words(line)) {
             Err(error) => assert!(error.text().contains(text), "{line}: {}", error.text()),

@@ -268,11 +268,12 @@ impl ToolPrinter for TimingPrinter {
 /// The figures of a timing: `420 MB in  3.01 seconds = 139.43 MB/sec`, where a MB is 2²⁰ bytes.
 fn timing_text(measurement: &Measurement) -> String {
     let mib = bytes_of_kind(measurement, OpKind::Read) as f64 / MIB;
-    let time = as_seconds(measurement.wall_ns);
+    // It looks at the clock after each read, the last one included.
+    let time = as_seconds(measurement.time_to_last_done_ns());
     if mib == 0.0 {
         return format!("  0 MB in {time:5.2} seconds = undecided\n");
     }
-    let rate = per_second(mib, measurement.wall_ns);
+    let rate = per_second(mib, measurement.time_to_last_done_ns());
     if rate > 1.0 {
         format!("{mib:3.0} MB in {time:5.2} seconds = {rate:6.2} MB/sec\n")
     } else {

@@ -228,7 +228,8 @@ impl ToolPrinter for SizesPrinter {
 
     fn measured(&mut self, measurement: &Measurement) -> String {
         let reads = ops_of_kind(measurement, OpKind::Read);
-        let iops = per_second(reads as f64, measurement.wall_ns);
+        // It looks at the clock after its last read.
+        let iops = per_second(reads as f64, measurement.time_to_last_done_ns());
         // Versions until 2013 end below one operation per second and thread, later ones below a
         // quarter of that.
         let slowest = match self.units {

@@ -422,7 +422,8 @@ impl TestRow {
             OpKind::Sync => ops,
             _ => ops / f64::from(writes),
         };
-        let rate = per_second(operations, measurement.wall_ns);
+        // It looks at the clock after the operation that the alarm interrupted.
+        let rate = per_second(operations, measurement.time_to_last_done_ns());
         if rate > 0.0 {
             Ok(rate)
         } else {

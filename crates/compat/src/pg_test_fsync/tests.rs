@@ -58,3 +58,25 @@ fn options_are_those_of_the_help() {
         assert!(DROP_IN.options.iter().any(|known| known.short == option));
     }
 }
+
+/// The alarm ended the test within an operation that took 9.9 s: the tool divides by all of the
+/// time.
+#[test]
+fn last_operation_counts_with_its_time() {
+    let mut tested = 0;
+    for row in rows(512) {
+        let Some(workload) = row.workload(1) else {
+            continue;
+        };
+        if !matches!(workload.sync, SyncPolicy::Every { writes: 1, .. }) {
+            continue;
+        }
+        let mut commits = measurement(&workload, OpKind::Commit, 99, 1_000_000_000);
+        let planned = row.rate(&commits).unwrap();
+        commits.overrun_ns = 8_900_000_000;
+        let rate = row.rate(&commits).unwrap();
+        assert!((planned / rate - 9.9).abs() < 1e-6, "{}: {rate}", row.name);
+        tested += 1;
+    }
+    assert!(tested > 0);
+}

@@ -107,7 +107,8 @@ pub(super) struct FileioPrinter {
 impl FileioPrinter {
     fn report(&self, measurement: &Measurement) -> String {
         let settings = &self.shown.settings;
-        let seconds = as_seconds(measurement.wall_ns);
+        // Its timer stops when the last thread has ended, after its last event.
+        let seconds = as_seconds(measurement.time_to_last_done_ns());
         let ops = OpsSoFar::up_to(std::slice::from_ref(measurement), 0);
         let read_mib = bytes_of_kind(measurement, OpKind::Read) as f64 / MIB;
         let written_mib = bytes_of_kind(measurement, OpKind::Write) as f64 / MIB;

@@ -371,3 +371,18 @@ fn sizes_have_five_digits() {
     let begin = load.printer(&plan, &target).begin();
     assert!(begin.contains("3 files, 2.6667MiB each"), "{begin}");
 }
+
+/// The timer of the tool stops after its last event.
+#[test]
+fn report_divides_by_the_time_of_the_last_event() {
+    let line = "fileio --file-total-size=64M --file-test-mode=rndrd --time=4 run";
+    let (load, target) = (load(&DROP_IN, line), directory());
+    let plan = plan(load.as_ref(), &target);
+    let mut reads = measurement(&plan.workloads()[0], OpKind::Read, 2000, 4_000_000_000);
+    reads.overrun_ns = 6_000_000_000;
+    let text = load.printer(&plan, &target).end(&result(&[reads])).stdout;
+    assert!(
+        text.contains("reads/s:                      200.00"),
+        "{text}"
+    );
+}

@@ -13,7 +13,8 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Task};
 use diskproof_model::surface::{Coverage, CurvePlan, SurfaceMeasurement, Survey};
 use diskproof_model::target::TargetIdentity;
-use std::collections::BTreeMap;
+use diskproof_model::units::counted;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -255,6 +256,7 @@ impl DropInLoad for BlocksLoad {
             loops: 0,
             totals: String::new(),
             blocks: BTreeMap::new(),
+            failed: BTreeSet::new(),
             logged: None,
             is_printed: false,
         })
@@ -271,6 +273,8 @@ struct BlocksPrinter {
     totals: String,
     /// The blocks by their numbers.
     blocks: BTreeMap<u64, MeasuredBlock>,
+    /// The numbers of the blocks of which requests failed.
+    failed: BTreeSet<u64>,
     /// The content of the log file, once it is complete.
     logged: Option<String>,
     /// True once the lines were printed: the end of each pass asks for them.
@@ -310,15 +314,20 @@ impl BlocksPrinter {
         let mut bytes = 0.0;
         let mut busy_ns = 0.0;
         for point in &surface.curve {
+            let number = point.offset_bytes / block_bytes;
+            // What came before its first error is the rate of no block.
+            if point.errors > 0 {
+                self.failed.insert(number);
+                continue;
+            }
             if point.bytes == 0 {
                 continue;
             }
-            let number = point.offset_bytes / block_bytes;
             let untimed = point.offset_bytes % block_bytes;
             let block = self.blocks.entry(number).or_default();
             // A survey does not time its first and last requests, but zcav counts all of them: they
             // pass as moved at the rate of the rest.
-            block.bytes = if result.interrupted || point.errors > 0 {
+            block.bytes = if result.interrupted {
                 untimed + point.bytes
             } else {
                 block_bytes
@@ -341,6 +350,24 @@ impl BlocksPrinter {
                  second."
             );
         }
+    }
+
+    /// The line on the blocks that have no rate because their requests failed; empty without any.
+    fn failed_line(&self) -> String {
+        let Some(first) = self.failed.first() else {
+            return String::new();
+        };
+        let kind = if self.load.head.writes_target {
+            OpKind::Write
+        } else {
+            OpKind::Read
+        };
+        format!(
+            "# {} could not be {}, the first at {:.2} GiB\n",
+            counted(self.failed.len() as u64, "block"),
+            kind.done(),
+            (first * self.load.block_bytes) as f64 / GIB as f64
+        )
     }
 
     /// The lines of the output; of several passes, the totals come first.
@@ -380,6 +407,7 @@ impl ToolPrinter for BlocksPrinter {
             return text;
         }
         self.is_printed = true;
+        text.stderr.push_str(&self.failed_line());
         let lines = self.lines();
         match self.load.devices[0].log {
             Some(_) => self.logged = Some(lines),

@@ -73,6 +73,24 @@ fn the_total_has_every_byte_of_the_blocks() {
     assert!(end(true).contains("0.50 128.00 3.938\n# Read 1016 megs"));
 }
 
+/// The rate before the first error is that of no block.
+#[test]
+fn block_whose_requests_fail_has_no_rate_and_is_named() {
+    let (load, target) = (load(&DROP_IN, "/dev/sda"), device(GIB));
+    let plan = plan(load.as_ref(), &target);
+    let rate = 128.0 * f64::from(1 << 20);
+    let mut surface = surface(plan.survey().unwrap(), &[rate, rate]);
+    surface.curve[1].errors = 3;
+    let text = load.printer(&plan, &target).end(&ToolResult {
+        surface: Some(&surface),
+        ..result(&[])
+    });
+    assert!(!text.stdout.contains("\n0.50 "), "{}", text.stdout);
+    assert!(text.stdout.contains("# Read 512 megs"), "{}", text.stdout);
+    let failed = "# 1 block could not be read, the first at 0.50 GiB\n";
+    assert!(text.stderr.contains(failed), "{}", text.stderr);
+}
+
 /// The options in the usage of the real one.
 #[test]
 fn options_are_those_of_the_usage() {

@@ -98,12 +98,14 @@ impl WorkerState {
     }
 }
 
-/// The figures of a pass, or the part of one worker, whose CPU time is not known.
+/// The figures of a pass, or the part of one worker.
 pub(crate) struct PassResult {
     pub(crate) op: OpMeasurement,
     pub(crate) sync: FileSyncTime,
     pub(crate) begin_ns: u64,
     pub(crate) wall_ns: u64,
+    /// The time of the workers alone: what else this program does meanwhile is not the cost of an
+    /// operation.
     pub(crate) cpu: CpuTime,
     pub(crate) stopped: StopReason,
     /// The longest time in which the disk answered nothing; `None` below [`FLUSH_NS`].
@@ -120,7 +122,7 @@ pub(crate) struct PassStall {
 
 impl PassResult {
     /// Nothing is done yet.
-    fn new(begin_ns: u64, cpu: CpuTime, stopped: StopReason) -> Self {
+    fn new(begin_ns: u64, stopped: StopReason) -> Self {
         Self {
             op: OpMeasurement {
                 series: TimeSeries::new(CELL_NS),
@@ -129,7 +131,7 @@ impl PassResult {
             sync: FileSyncTime::default(),
             begin_ns,
             wall_ns: 0,
-            cpu,
+            cpu: CpuTime::default(),
             stopped,
             stall: None,
         }
@@ -264,12 +266,14 @@ impl Pass {
             clock: ActiveClock::new(),
             buffer: vec![0; TRANSFER_BYTES],
             errors: 0,
-            done: PassResult::new(0, CpuTime::default(), StopReason::Ops),
+            done: PassResult::new(0, StopReason::Ops),
         };
         let begin_ns = *self.signals.begin_ns.wait();
         while worker.clock.now() < begin_ns {
             std::hint::spin_loop();
         }
+        // The wait for the common begin is no work.
+        let cpu_before = usage::thread();
         let deadline_ns = self.limit_ns.map_or(u64::MAX, |limit| begin_ns + limit);
         let total = self.total();
         while !self.signals.stop.load(Ordering::Relaxed) {
@@ -287,6 +291,7 @@ impl Pass {
                 self.stop(StopReason::Time, &mut worker);
             }
         }
+        worker.done.cpu = usage::since(usage::thread(), cpu_before);
         worker.done
     }
 
@@ -359,7 +364,6 @@ impl Pass {
         }
         drop(sender);
         let clock = ActiveClock::new();
-        let before = usage::process();
         let begin_ns = clock.now() + LEAD_NS;
         // The workers wake up.
         let _ = pass.signals.begin_ns.set(begin_ns);
@@ -385,20 +389,13 @@ impl Pass {
             silence,
             ..
         } = supervisor;
-        let cpu = usage::process_since(before);
         Ok(PassResult {
             stall: silence.longest,
-            ..pass.result(tallies, begin_ns, cpu, is_interrupted)
+            ..pass.result(tallies, begin_ns, is_interrupted)
         })
     }
 
-    fn result(
-        &self,
-        tallies: Vec<PassResult>,
-        begin_ns: u64,
-        cpu: CpuTime,
-        is_interrupted: bool,
-    ) -> PassResult {
+    fn result(&self, tallies: Vec<PassResult>, begin_ns: u64, is_interrupted: bool) -> PassResult {
         let has_failed = tallies
             .iter()
             .any(|tally| tally.stopped == StopReason::Errors);
@@ -411,8 +408,9 @@ impl Pass {
         } else {
             StopReason::Time
         };
-        let mut sum = PassResult::new(begin_ns, cpu, stopped);
+        let mut sum = PassResult::new(begin_ns, stopped);
         for tally in tallies {
+            sum.cpu += tally.cpu;
             sum.op.merge(tally.op, 0);
             sum.sync += tally.sync;
             sum.wall_ns = sum.wall_ns.max(tally.wall_ns);

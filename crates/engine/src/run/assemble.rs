@@ -187,6 +187,9 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
     sum.request_log = join_logs(&results, origin_ns).map(Arc::new);
+    if common.end == CommonEnd::Aligned {
+        sum.overrun_ns = last_answer_ns(&results, measure_ns).saturating_sub(common.ns);
+    }
     let mut late = add_results(&mut sum, results, measure_ns, common.ns);
     let common_ns = match common.end {
         CommonEnd::Ragged => cut_at_cell(&mut sum, common.ns),
@@ -329,7 +332,6 @@ fn errors_alone(ops: &PerOp<OpMeasurement>) -> PerOp<OpMeasurement> {
 /// worker notices with its next completion, on a slow disk later than the others; the common time
 /// ends with the first.
 pub(crate) fn common_time(results: &[WorkerResult], measure_ns: u64) -> CommonTime {
-    let mut last_answer_ns = 0;
     let mut last_end_ns = 0;
     let mut last_in_time_ns = None;
     let mut first_stopped_ns = None;
@@ -337,7 +339,6 @@ pub(crate) fn common_time(results: &[WorkerResult], measure_ns: u64) -> CommonTi
     for result in results {
         let end_ns = result.stop_ns - measure_ns;
         last_end_ns = last_end_ns.max(end_ns);
-        last_answer_ns = last_answer_ns.max(result.stop_ns.max(result.last_ns) - measure_ns);
         match result.ending {
             EndReason::Budget => has_budget = true,
             EndReason::Stopped => {
@@ -354,13 +355,22 @@ pub(crate) fn common_time(results: &[WorkerResult], measure_ns: u64) -> CommonTi
         }
     }
     if has_budget {
-        CommonTime::aligned(last_answer_ns)
+        CommonTime::aligned(last_answer_ns(results, measure_ns))
     } else if let Some(first_ns) = first_stopped_ns {
         CommonTime::ragged(first_ns)
     } else {
         // A worker that ended with errors does not limit the time of the others.
         CommonTime::aligned(last_in_time_ns.unwrap_or(last_end_ns))
     }
+}
+
+/// The time from `measure_ns` until the last request of the workers was done, in nanoseconds.
+fn last_answer_ns(results: &[WorkerResult], measure_ns: u64) -> u64 {
+    let mut last_ns = measure_ns;
+    for result in results {
+        last_ns = last_ns.max(result.stop_ns).max(result.last_ns);
+    }
+    last_ns - measure_ns
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
@@ -616,6 +626,16 @@ mod tests {
             let ns = cells * CELL;
             assert_eq!(common_time(&workers, 0), CommonTime { ns, end }, "{ends:?}");
         }
+    }
+
+    /// A request that was sent within the time is waited for, and counts.
+    #[test]
+    fn wait_for_the_last_request_is_known() {
+        let mut late = done(EndReason::Time, 90 * CELL);
+        late.last_ns = 900 * CELL;
+        let workers = [done(EndReason::Time, 90 * CELL), late];
+        assert_eq!(common_time(&workers, 0).ns, 90 * CELL);
+        assert_eq!(last_answer_ns(&workers, 0), 900 * CELL);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 #![allow(dead_code, clippy::unwrap_used)]
 
 use diskproof_history::{
-    Folders, History, HistoryError, HistoryPlace, NewRun, SaveOutcome, SaveReport, save,
+    Folders, History, HistoryError, HistoryPlace, NewRun, RunSource, SaveOutcome, SaveReport, save,
 };
 use diskproof_model::record::Record;
 use std::path::{Path, PathBuf};
@@ -47,6 +47,7 @@ pub(crate) fn save_record(
             record,
             page,
             label,
+            source: RunSource::Measured { command: None },
         },
     )
 }

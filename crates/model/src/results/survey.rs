@@ -19,9 +19,11 @@ impl ResultOfTask for SurfaceRecord {
         let has_failed = has_unreadable
             || !self.data.access_errors.is_empty()
             || self.data.curve.iter().any(|point| point.errors > 0);
+        let curve_errnos = self.data.curve.iter().flat_map(|point| point.errnos.keys());
+        let mut errnos = self.data.access_errors.keys().chain(curve_errnos);
         let error = OwnError {
-            doing: "reading",
-            errno: self.data.access_errors.keys().next().map(String::as_str),
+            doing: self.data.survey.operation.doing(),
+            errno: errnos.next().map(String::as_str),
         };
         Some(OwnRequests {
             target: self.data.target,

@@ -170,14 +170,23 @@ struct GroupCommits<'r> {
     op: OpRow<'r>,
 }
 
+/// A rate that is known to worse than this share of it makes no factor.
+const GAIN_WIDTH_MAX: f64 = 0.5;
+
 /// Compares the highest rate of sessions that share syncs with the rate of one session. `None`
 /// where no such sessions were measured.
 fn group_text(commits: TargetCommits<'_>, single: OpRow<'_>) -> Option<String> {
     let best = fastest_group(commits)?;
     let rate = commits_text(best.op);
-    let gain = ratio_text(&best.op.figures.iops, &single.figures.iops);
+    let (group, one) = (&best.op.figures.iops, &single.figures.iops);
+    let is_known = relative_width(group).max(relative_width(one)) <= GAIN_WIDTH_MAX;
+    let gain = if is_known {
+        format!(", {} times one session", ratio_text(group, one))
+    } else {
+        String::new()
+    };
     Some(format!(
-        "{} sessions share syncs (group commit): {rate}, {gain} times one session",
+        "{} sessions share syncs (group commit): {rate}{gain}",
         best.sessions
     ))
 }

@@ -122,6 +122,14 @@ fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     blocks.extend(unjudged_figure_facts(fleet));
     blocks.extend(identity_facts(fleet));
     blocks.extend(missing_row_facts(fleet));
+    if fleet.surplus > 0 {
+        let text = format!(
+            "{} more than --expect says: a record of an earlier run, or of a machine that came \
+             under two names",
+            fleet.surplus
+        );
+        blocks.push(Block::toned_fact(Tone::Warning, "not expected", text));
+    }
     blocks.extend(unmet_threshold_facts(fleet));
     blocks.extend(refused_record_facts(fleet));
     blocks

@@ -163,8 +163,9 @@ fn stalls_text(figures: &LoadFigures) -> Option<String> {
     if stalls.own_trials == 0 {
         return of_target;
     }
+    let verb = if stalls.own_trials == 1 { "does" } else { "do" };
     let own = format!(
-        "{} do not count, because this program waited for a processor meanwhile",
+        "{} {verb} not count, because this program waited for a processor meanwhile",
         counted(u64::from(stalls.own_trials), "trial")
     );
     Some(match of_target {

@@ -424,7 +424,11 @@ fn end_blocks(record: &Record) -> Vec<Block> {
         "run {} · method {} · seed {}",
         record.run_id, record.method, record.plan.seed
     );
-    let more = "commands that reproduce each figure: --commands · all data: --json";
+    let more = if method::command_blocks(record).is_empty() {
+        "all data: --json"
+    } else {
+        "commands that reproduce each figure: --commands · all data: --json"
+    };
     let mut blocks = vec![Block::text(Tone::Dim, run), Block::text(Tone::Dim, more)];
     if record.plan.questions.fit_for.is_some() {
         blocks.extend(note_block(record));

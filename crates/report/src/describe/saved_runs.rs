@@ -81,6 +81,9 @@ fn saved_result(run: &SavedRun) -> String {
     if run.partial {
         parts.push("PARTIAL".to_owned());
     }
+    if run.imported {
+        parts.push("imported".to_owned());
+    }
     if let Some(worst) = &run.worst {
         let severity = labels::severity(worst.severity);
         parts.push(format!("{severity}: {}", worst.code));

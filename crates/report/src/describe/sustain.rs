@@ -3,6 +3,7 @@
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Tone};
+use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::health::CountedDisk;
 use diskproof_model::record::Record;
 use diskproof_model::sustain::{
@@ -66,23 +67,24 @@ fn lasting_text(sustain: &SustainRecord) -> String {
 
 fn drop_text(drop: &RateDrop) -> String {
     let factor = match drop.factor() {
-        Some(factor) => format!("{} ×", format_rate(factor)),
+        Some(factor) => format!("{} ×", rounded(factor, None)),
         None => "it stopped".to_owned(),
     };
     format!(
-        "after {} and {}: from {}/s to {}/s ({factor})",
+        "after {} and {}: from {} to {} ({factor})",
         format_duration(drop.at_ns),
         glue(&format_bytes(drop.moved.bytes)),
-        format_rate(drop.before),
-        format_rate(drop.after),
+        figure_text(drop.before, None, "1/s"),
+        figure_text(drop.after, None, "1/s"),
     )
 }
 
 fn no_drop_text(sustain: &SustainRecord) -> String {
+    let tested = sustain.tested_credit();
     format!(
         "none; a credit of more than {} or {} would not have shown",
-        counted(sustain.moved.requests, "request"),
-        glue(&format_bytes(sustain.moved.bytes))
+        counted(tested.requests, "request"),
+        glue(&format_bytes(tested.bytes))
     )
 }
 
@@ -178,8 +180,8 @@ fn recovery_text(recovery: &Recovery) -> String {
         None => String::new(),
     };
     format!(
-        "after {pause} without load: {answer}, {}/s{lasted}",
-        format_rate(recovery.iops)
+        "after {pause} without load: {answer}, {}{lasted}",
+        figure_text(recovery.iops, None, "1/s")
     )
 }
 

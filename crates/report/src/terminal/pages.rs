@@ -184,6 +184,9 @@ mod tests {
             partial: true,
             undecided: false,
             only_observed: false,
+            machine: None,
+            imported: false,
+            command: None,
             method: 1,
             worst: Some(SavedFinding {
                 severity: Severity::Failure,

@@ -16,7 +16,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
             continue;
         };
         for (kind, latency) in &ping.latency {
-            hits.extend(rough_mean(record, measured, kind.as_str(), &latency.mean));
+            hits.extend(rough_mean(record, measured, *kind, &latency.mean));
         }
     }
     if hits.is_empty() {
@@ -46,17 +46,20 @@ struct RoughMeanFinding {
 fn rough_mean(
     record: &Record,
     measured: Measured<'_>,
-    kind: &str,
+    kind: OpKind,
     mean: &Estimate,
 ) -> Option<RoughMeanFinding> {
-    let mean_path = format!("figures/ping/latency/{kind}/mean");
-    let requests = counted(mean.n, kind);
+    // The estimate counts the means of requests that follow each other, which may be fewer.
+    let count = measured.row.op(kind)?.data.count;
+    let kind_name = kind.as_str();
+    let mean_path = format!("figures/ping/latency/{kind_name}/mean");
+    let requests = counted(count, kind_name);
     let name = workload_name(record, measured.row);
-    if mean.n < PINGS_MIN {
-        let count_path = format!("{mean_path}/n");
+    if count < PINGS_MIN {
+        let count_path = format!("data/ops/{kind_name}/count");
         return Some(RoughMeanFinding {
             claim: format!("of only {requests} in {name}"),
-            evidence: measured.evidence(&count_path, mean.n as f64, PINGS_MIN as f64, "1"),
+            evidence: measured.evidence(&count_path, count as f64, PINGS_MIN as f64, "1"),
         });
     }
     let width = mean.relative_half_width()?;

@@ -72,10 +72,15 @@ pub(super) fn run(
         );
         return Err(Failure::Usage(text).into());
     }
+    let mut own_flags = flags.clone();
+    if load.next().is_some() {
+        // Its runs answer one question: whoever judges the newest one looks at all of them.
+        own_flags.history.command = Some(format!("{:x}", random_seed()));
+    }
     let mut kept_printer = None;
     loop {
         let is_shared = kept_printer.is_some();
-        let ended = run_load(tool, words, load.as_ref(), flags, &mut kept_printer);
+        let ended = run_load(tool, words, load.as_ref(), &own_flags, &mut kept_printer);
         if !matches!(ended, Ok(Exit::Done)) {
             if is_shared && let Some(printer) = kept_printer {
                 // It still holds the figures of the previous load, and prints them as the tool does

@@ -224,6 +224,7 @@ impl CompareFlags {
                 label: None,
                 history: self.history_file.history.clone(),
                 no_history: live.no_history,
+                command: None,
             },
             health: live.health.clone(),
             // No flags of `compare`. Without `..`, so that a new flag must be judged here.
@@ -233,6 +234,7 @@ impl CompareFlags {
             expected: Vec::new(),
             undecided: UndecidedMeans::default(),
             together: TogetherFlags::default(),
+            counts_wake_up: false,
         }
     }
 }

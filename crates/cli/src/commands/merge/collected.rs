@@ -1,7 +1,7 @@
 //! Collects the records that `merge` reads, notes what it cannot use, and finds which expected ones
 //! are missing.
 
-use super::roster::{LaterLaunches, Roster};
+use super::roster::{Absent, LaterLaunches, Roster};
 use super::source::Source;
 use crate::failure::Failure;
 use crate::saved::{
@@ -176,9 +176,10 @@ impl Collected {
         let mut began = self.begun_runs();
         let mut rows = Vec::new();
         if let Some(roster) = roster {
-            for name in self.absent(roster, &mut began) {
+            for Absent { name, count } in self.absent(roster, &mut began) {
                 rows.push(MissingRow {
                     name,
+                    count,
                     why: "expected, but nothing came of it".to_owned(),
                     undecided: false,
                 });
@@ -201,7 +202,7 @@ impl Collected {
     /// The hosts and ranks of the roster of which nothing came. The roster also decides of runs
     /// that nothing else proves to be repeated: where the records alone fill each launch, they
     /// were; where one has a gap that they fill, they were not.
-    fn absent(&self, roster: &Roster, began: &mut BegunRuns<'_>) -> Vec<String> {
+    fn absent(&self, roster: &Roster, began: &mut BegunRuns<'_>) -> Vec<Absent> {
         let mut hellos = began.delivered.clone();
         hellos.extend(&began.lost);
         let gaps_without = roster.absent(&self.fleet, &hellos, LaterLaunches::AreApart);
@@ -266,6 +267,7 @@ fn missing_row(hello: &Hello, why: &str, undecided: bool) -> MissingRow {
             None => hello.host.clone(),
         },
         why: why.to_owned(),
+        count: None,
         undecided,
     }
 }

@@ -15,6 +15,21 @@ pub(super) enum Roster {
     Hosts(Vec<String>),
 }
 
+/// Hosts or ranks of which nothing came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Absent {
+    /// A host or a rank, or how many of them where only that is known.
+    pub name: String,
+    /// The number of them; `None` of one with a name.
+    pub count: Option<u64>,
+}
+
+impl Absent {
+    fn named(name: String) -> Self {
+        Self { name, count: None }
+    }
+}
+
 impl Roster {
     /// Reads the value of `--expect`: a number, or a file with a list of hosts.
     pub(super) fn read(text: &str) -> Result<Self, Failure> {
@@ -32,7 +47,10 @@ impl Roster {
             for host in hosts_of_line(line)
                 .map_err(|why| Failure::Usage(format!("--expect {text}: {why}")))?
             {
-                if !hosts.contains(&host) {
+                if !hosts
+                    .iter()
+                    .any(|known: &String| known.eq_ignore_ascii_case(&host))
+                {
                     hosts.push(host);
                 }
             }
@@ -51,23 +69,82 @@ impl Roster {
         fleet: &Fleet,
         hellos: &[&Hello],
         later: LaterLaunches,
-    ) -> Vec<String> {
+    ) -> Vec<Absent> {
         let machines = fleet.machines_of_hosts();
         let runs = launched_runs(fleet.arrived(), hellos, &machines);
-        let mut ranked = Vec::new();
-        for run in &runs {
-            if let Place::Rank(_) = run.place {
-                ranked.push(run.clone());
-            }
-        }
+        let ranked = ranked_runs(&runs);
         match self {
-            Self::Hosts(hosts) => absent_hosts_of_launches(hosts, &launches(&runs), later),
+            Self::Hosts(hosts) => absent_hosts_of_launches(hosts, &launches(&runs), later)
+                .into_iter()
+                .map(Absent::named)
+                .collect(),
             Self::Count(count) if ranked.is_empty() => {
                 absent_host_counts(*count as usize, &launches(&runs), &machines, later)
             }
             Self::Count(count) => absent_ranks(*count, &launches(&ranked)),
         }
     }
+
+    /// The number of hosts or ranks that came and are not expected: an old record in the folder, or
+    /// a machine that came under two names, makes the answer one about other disks.
+    pub(super) fn surplus(&self, fleet: &Fleet) -> u64 {
+        let machines = fleet.machines_of_hosts();
+        let runs = launched_runs(fleet.arrived(), &[], &machines);
+        let ranked = ranked_runs(&runs);
+        match self {
+            Self::Hosts(hosts) => unlisted_hosts(hosts, &runs),
+            Self::Count(count) if ranked.is_empty() => {
+                surplus_hosts(u64::from(*count), &launches(&runs), &machines)
+            }
+            Self::Count(count) => surplus_ranks(*count, &launches(&ranked)),
+        }
+    }
+}
+
+/// The runs that a launcher gave a rank.
+fn ranked_runs(runs: &[LaunchedRun]) -> Vec<LaunchedRun> {
+    let mut ranked = Vec::new();
+    for run in runs {
+        if let Place::Rank(_) = run.place {
+            ranked.push(run.clone());
+        }
+    }
+    ranked
+}
+
+/// The number of hosts that came and are on no line of the list.
+fn unlisted_hosts(hosts: &[String], runs: &[LaunchedRun]) -> u64 {
+    let mut unlisted = BTreeSet::new();
+    for run in runs {
+        if !hosts.iter().any(|host| is_same_host(host, &run.host)) {
+            unlisted.insert(run.host.as_str());
+        }
+    }
+    unlisted.len() as u64
+}
+
+/// By how many hosts the largest launch without ranks, with the others that are parts of it, has
+/// more than `count`.
+fn surplus_hosts(count: u64, launches: &[Launch], machines: &BTreeMap<&str, usize>) -> u64 {
+    let mut surplus = 0;
+    for launch in launches {
+        let mut hosts = 0;
+        for host in present_hosts(launch, launches, LaterLaunches::AreApart) {
+            hosts += machines.get(host).copied().unwrap_or(1) as u64;
+        }
+        surplus = surplus.max(hosts.saturating_sub(count));
+    }
+    surplus
+}
+
+/// The most ranks of a launch that are not among the first `count`.
+fn surplus_ranks(count: u32, launches: &[Launch]) -> u64 {
+    let mut surplus = 0;
+    for launch in launches {
+        let beyond = launch.ranks.iter().filter(|rank| **rank >= count).count();
+        surplus = surplus.max(beyond as u64);
+    }
+    surplus
 }
 
 /// What later launches mean for a host that a launch lacks.
@@ -139,7 +216,7 @@ fn unix_ns(started: Option<&str>) -> Option<i128> {
 
 /// The ranks that each launch lacks. The only launch is to have `count` ranks; of several, each as
 /// many as its launcher started, where that is known and less.
-fn absent_ranks(count: u32, launches: &[Launch]) -> Vec<String> {
+fn absent_ranks(count: u32, launches: &[Launch]) -> Vec<Absent> {
     let mut absent = Vec::new();
     let mut expected_sum = 0;
     for launch in launches {
@@ -149,12 +226,15 @@ fn absent_ranks(count: u32, launches: &[Launch]) -> Vec<String> {
         };
         expected_sum += u64::from(expected);
         for rank in absent_ranks_of(launch, expected) {
-            absent.push(named_of_launch(rank, launch, launches));
+            absent.push(Absent::named(named_of_launch(rank, launch, launches)));
         }
     }
     let lacking = u64::from(count).saturating_sub(expected_sum);
     if lacking > 0 {
-        absent.push(format!("{lacking} of {count} ranks"));
+        absent.push(Absent {
+            name: format!("{lacking} of {count} ranks"),
+            count: Some(lacking),
+        });
     }
     absent
 }
@@ -177,7 +257,7 @@ fn absent_host_counts(
     launches: &[Launch],
     machines: &BTreeMap<&str, usize>,
     later: LaterLaunches,
-) -> Vec<String> {
+) -> Vec<Absent> {
     let mut absent = Vec::new();
     for launch in launches {
         let mut hosts = 0;
@@ -187,11 +267,17 @@ fn absent_host_counts(
         let lacking = count.saturating_sub(hosts);
         if lacking > 0 {
             let text = format!("{lacking} of {count} hosts");
-            absent.push(named_of_launch(text, launch, launches));
+            absent.push(Absent {
+                name: named_of_launch(text, launch, launches),
+                count: Some(lacking as u64),
+            });
         }
     }
     if launches.is_empty() && count > 0 {
-        absent.push(format!("{count} of {count} hosts"));
+        absent.push(Absent {
+            name: format!("{count} of {count} hosts"),
+            count: Some(count as u64),
+        });
     }
     absent
 }
@@ -320,9 +406,11 @@ fn hosts_of_line(line: &str) -> Result<Vec<String>, String> {
 }
 
 /// True if both are one host: a list may have names with a domain, and a machine its own without.
+/// Names of hosts have no case (RFC 4343).
 fn is_same_host(one: &str, other: &str) -> bool {
     let has_bare_name = !one.contains('.') || !other.contains('.');
-    one == other || (has_bare_name && without_domain(one) == without_domain(other))
+    let is_same_label = without_domain(one).eq_ignore_ascii_case(without_domain(other));
+    one.eq_ignore_ascii_case(other) || (has_bare_name && is_same_label)
 }
 
 fn without_domain(name: &str) -> &str {
@@ -333,6 +421,21 @@ fn without_domain(name: &str) -> &str {
 mod tests {
     use super::LaterLaunches::MakeUp;
     use super::*;
+
+    fn names(absent: Vec<Absent>) -> Vec<String> {
+        absent.into_iter().map(|absent| absent.name).collect()
+    }
+
+    /// A clone that was counted twice, and the record of an older night.
+    #[test]
+    fn hosts_and_ranks_beyond_those_expected_are_counted() {
+        let three = [launch_of_hosts(0, &["db1", "db2", "db3"], None)];
+        assert_eq!(surplus_hosts(2, &three, &BTreeMap::new()), 1);
+        assert_eq!(surplus_hosts(3, &three, &BTreeMap::from([("db1", 2)])), 1);
+        assert_eq!(surplus_hosts(3, &three, &BTreeMap::new()), 0);
+        assert_eq!(surplus_ranks(3, &[launch(0, 0..5, None)]), 2);
+        assert_eq!(surplus_ranks(5, &[launch(0, 0..5, None)]), 0);
+    }
 
     #[test]
     fn hosts_of_a_list_are_in_its_first_word() {
@@ -433,7 +536,8 @@ mod tests {
         ] {
             assert_eq!(absent_hosts_of_launches(&list, &launches, MakeUp), [""; 0]);
             let lacking = absent_host_counts(4, &launches, &BTreeMap::new(), MakeUp);
-            assert_eq!(lacking, [""; 0], "{launches:?}");
+            assert_eq!(lacking, [], "{launches:?}");
+            assert_eq!(surplus_hosts(4, &launches, &BTreeMap::new()), 0);
         }
     }
 
@@ -446,7 +550,10 @@ mod tests {
         let machines = BTreeMap::from([("db1", 1), ("pod", 2)]);
         assert_eq!(
             absent_host_counts(4, &two, &machines, MakeUp),
-            ["2 of 4 hosts of the launch at 1970-01-01T00:01:00Z"]
+            [Absent {
+                name: "2 of 4 hosts of the launch at 1970-01-01T00:01:00Z".to_owned(),
+                count: Some(2),
+            }]
         );
     }
 
@@ -454,29 +561,33 @@ mod tests {
     fn each_launch_has_missing_ranks_of_its_own() {
         let two = [launch(0, 0..200, None), launch(60, 3..200, None)];
         assert_eq!(
-            absent_ranks(200, &two),
+            names(absent_ranks(200, &two)),
             [0, 1, 2].map(|rank| format!("rank {rank} of the launch at 1970-01-01T00:01:00Z"))
         );
-        assert_eq!(absent_ranks(200, &two[..1]), [""; 0]);
-        assert_eq!(absent_ranks(200, &two[1..]), ["rank 0", "rank 1", "rank 2"]);
+        assert_eq!(names(absent_ranks(200, &two[..1])), [""; 0]);
+        assert_eq!(
+            names(absent_ranks(200, &two[1..])),
+            ["rank 0", "rank 1", "rank 2"]
+        );
     }
 
     #[test]
     fn launch_of_fewer_ranks_is_whole_with_these() {
         let again = [launch(0, 0..4, Some(4)), launch(60, 0..1, Some(2))];
         assert_eq!(
-            absent_ranks(4, &again),
+            names(absent_ranks(4, &again)),
             ["rank 1 of the launch at 1970-01-01T00:01:00Z"]
         );
         // Two halves that together are too few.
         let halves = [launch(0, 0..2, Some(2)), launch(60, 0..2, Some(2))];
-        assert_eq!(absent_ranks(4, &halves), [""; 0]);
-        assert_eq!(absent_ranks(6, &halves), ["2 of 6 ranks"]);
+        assert_eq!(names(absent_ranks(4, &halves)), [""; 0]);
+        assert_eq!(names(absent_ranks(6, &halves)), ["2 of 6 ranks"]);
     }
 
     #[test]
     fn bare_name_is_the_host_of_every_domain() {
         assert!(is_same_host("db17", "db17.example.org"));
+        assert!(is_same_host("DB17", "db17"));
         assert!(is_same_host("db17.example.org", "db17.example.org"));
         assert!(!is_same_host("db17.example.org", "db17.example.com"));
         assert!(!is_same_host("db17", "db1.example.org"));

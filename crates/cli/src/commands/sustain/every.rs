@@ -4,6 +4,7 @@
 use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND, UndecidedMeans};
 use crate::interrupt::{self, is_end_text};
+use crate::provenance::machine_of;
 use crate::saved::{KILLED, history_place, make_history, open_recovered, saved_record, short_id};
 use crate::session::{Measured, MeasuringJob, StdoutForm, exit_of_record, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
@@ -344,10 +345,12 @@ impl<'a> Series<'a> {
             label: Some(self.label.clone()),
             ..Filter::default()
         };
-        let host = host_facts().name;
+        let host = host_facts();
+        let machine = machine_of(&host);
         let mut records = Vec::new();
         for run in history.list(&filter).map_err(Failure::History)?.runs {
-            if run.host != host || run.targets != [target.path.as_str()] {
+            let is_own = run.is_of_machine(&host.name, machine.as_deref());
+            if !is_own || run.targets != [target.path.as_str()] {
                 continue;
             }
             records.extend(saved_record(&history, &run.run_id));
@@ -474,7 +477,7 @@ impl<'a> Series<'a> {
         {
             eprint_line(&format!(
                 "{}: {} on average",
-                run.record.started,
+                to_the_second(&run.record.started),
                 format_latency(point.latency_ns as u64)
             ));
             if !run.record.partial && self.has_same_load(&run.record.plan, series_plan) {
@@ -631,12 +634,10 @@ fn answer_text(points: &[LatencyPoint], drift: Option<&Drift>) -> String {
         DriftAnswer::Better => "gets better",
         DriftAnswer::NoTrend => "no trend",
     };
-    let sign = if drift.per_day < 0.0 { "−" } else { "+" };
     let mut text = format!(
-        "{count} over {}: {answer} (latency {sign}{} ± {} a day)",
+        "{count} over {}: {answer} ({})",
         time_between(seconds),
-        format_percent(drift.per_day.abs()),
-        format_percent(drift.half_width_95)
+        per_day_text(drift)
     );
     if let Some(slow) = drift.slow_hour {
         text.push_str(&format!(
@@ -647,6 +648,30 @@ fn answer_text(points: &[LatencyPoint], drift: Option<&Drift>) -> String {
         ));
     }
     text
+}
+
+/// From this half-width on a change a day is not known at all: latencies may double or vanish.
+const PER_DAY_WIDTH_MAX: f64 = 1.0;
+
+/// `latency +0.1 % ± 0.4 % a day`; a series of minutes says nothing about a day.
+fn per_day_text(drift: &Drift) -> String {
+    if drift.half_width_95 >= PER_DAY_WIDTH_MAX {
+        return "the series is too short for a change a day".to_owned();
+    }
+    let sign = if drift.per_day < 0.0 { "−" } else { "+" };
+    format!(
+        "latency {sign}{} ± {} a day",
+        format_percent(drift.per_day.abs()),
+        format_percent(drift.half_width_95)
+    )
+}
+
+/// A time of a record without fractions of a second.
+fn to_the_second(started: &str) -> String {
+    match started.parse::<Timestamp>() {
+        Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        Err(_) => started.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -28,12 +28,7 @@ pub(super) fn runs_before(
     options: &HistoryOptions,
     wait: &SaveWait,
 ) -> Vec<Record> {
-    let key = RunKey::new(
-        &facts.plan,
-        METHOD_VERSION,
-        &facts.host.name,
-        &facts.targets,
-    );
+    let key = RunKey::new(&facts.plan, METHOD_VERSION, &facts.host, &facts.targets);
     let history = options.history.clone();
     let search = Deferred::start_or_run(SAVE_THREAD, move || {
         saved::runs_before(&key, history.as_deref())

@@ -98,16 +98,18 @@ fn has_completed(data: &RunData) -> bool {
             .any(|op| op.count > 0)
 }
 
-/// True if figures are false, those of a smaller load than was requested, or those of a cache that
-/// the tool would have bypassed or failed. Errors of requests are printed as such.
+/// True if figures are false, those of a smaller load than was requested, those of a cache that
+/// the tool would have bypassed or failed, or an average over a time in which the disk answered
+/// nothing. Errors of requests are printed as such.
 fn spoils_figures(finding: &Finding) -> bool {
     let Some(rule) = rule(&finding.code) else {
         return false;
     };
     let is_about_health = matches!(rule.check, Check::Health { .. });
     let is_false = finding.severity == Severity::Failure && finding.code != "io-errors";
-    let is_of_other_load = ["missed-schedule", "not-direct"].contains(&finding.code.as_str());
-    (is_false && !is_about_health) || is_of_other_load
+    let is_hidden_by_figures =
+        ["missed-schedule", "not-direct", "stalled", "late"].contains(&finding.code.as_str());
+    (is_false && !is_about_health) || is_hidden_by_figures
 }
 
 /// Notes workloads of which no request completed: the output of another tool has no word for a rate
@@ -203,6 +205,7 @@ mod tests {
     fn tools_report_figures_of_a_cache_that_they_would_have_bypassed() {
         assert!(spoils_figures(&finding("not-direct", Severity::Warning)));
         assert!(spoils_figures(&finding("missed-schedule", Severity::Note)));
+        assert!(spoils_figures(&finding("stalled", Severity::Warning)));
         assert!(!spoils_figures(&finding("disturbed", Severity::Warning)));
         assert!(spoils_figures(&finding("hung", Severity::Failure)));
         assert!(!spoils_figures(&finding("io-errors", Severity::Failure)));

@@ -2,7 +2,7 @@
 
 use crate::flags::MeasuringFlags;
 use crate::launchers;
-use crate::provenance::{machine, random_seed, run_id, timestamp, tool};
+use crate::provenance::{machine_of, random_seed, run_id, timestamp, tool};
 use crate::session::fences::wall_clock;
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_device::host_facts;
@@ -74,11 +74,7 @@ fn host_of_run() -> HostFacts {
     HostFacts {
         rank: launchers::rank(),
         job: launchers::job(),
-        // A container has the file of its image.
-        machine: match host.container {
-            Some(_) => None,
-            None => machine(),
-        },
+        machine: machine_of(&host),
         ..host
     }
 }
