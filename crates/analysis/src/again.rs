@@ -159,6 +159,7 @@ impl RunFacts {
             stalled: record.stalled,
             note: record.note,
             host: record.host,
+            silences: record.silences,
             clock: record.clock,
             plan: record.plan,
             targets: record.targets,

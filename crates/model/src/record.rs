@@ -65,6 +65,10 @@ pub struct Record {
     pub note: Option<String>,
     /// The machine.
     pub host: HostFacts,
+    /// The longest time in which each target answered nothing before a workload, where the run
+    /// ended before that workload began. A workload that began has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silences: Vec<TargetSilence>,
     /// The clock that timed it.
     pub clock: ClockFacts,
     /// The plan of the run.
@@ -371,6 +375,15 @@ pub struct ClockFacts {
     /// The error of the wall clock, of a run that measured together with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<WallClock>,
+}
+
+/// A time in which a target answered nothing, while it was made ready for a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetSilence {
+    /// Index of the target.
+    pub target: usize,
+    /// Its length, in nanoseconds.
+    pub length_ns: u64,
 }
 
 /// Targets that stopped answering outside of the measured requests.

@@ -15,6 +15,7 @@ use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Task;
+use diskproof_model::record::TargetSilence;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
@@ -56,6 +57,8 @@ pub(crate) struct RunResults {
     pub ended: Option<Result<(), EarlyEnd>>,
     /// Paths of the targets that hang after the end.
     pub hung: Vec<String>,
+    /// The times in which targets answered nothing before workloads that never began.
+    pub silences: Vec<TargetSilence>,
     /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
     /// The write cache of a disk that could not be restored.

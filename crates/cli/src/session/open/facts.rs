@@ -59,6 +59,7 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         stalled: None,
         note: None,
         host: host_of_run(),
+        silences: Vec::new(),
         clock: measure_clock(),
         plan,
         targets,
