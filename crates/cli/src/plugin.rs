@@ -60,7 +60,7 @@ struct PluginFlags {
     /// Critical if it exceeds this
     #[arg(short, long, value_name = "TIME", value_parser = parse_latency, default_value = "100ms")]
     critical: u64,
-    /// Unknown if there is no answer after so many seconds
+    /// Answer after so many seconds at the latest, whatever the disk does
     #[arg(short, long, value_name = "SECONDS", default_value = "60",
         value_parser = parse_from_one)]
     timeout: u64,

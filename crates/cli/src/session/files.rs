@@ -150,8 +150,9 @@ impl Running for FilesRun<'_> {
             let removal = Deferred::start_or_run("diskproof-remove", move || tree.remove());
             let Some(removed) = wait_for_removal(&removal, sink) else {
                 sink.verbosity.note(&format!(
-                    "another process goes on removing {path}: the disk is slow"
+                    "another process goes on removing {path}: the disk needs longer for it"
                 ));
+                sink.results().leftover = Some(Leftover::SlowFiles);
                 return ended;
             };
             match removed {

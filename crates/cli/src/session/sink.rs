@@ -80,6 +80,8 @@ impl RunResults {
 pub(crate) enum Leftover {
     /// The directory of many small files.
     Files,
+    /// The same, whose removal takes longer than the run may last: nothing hangs.
+    SlowFiles,
     /// The cluster of a PostgreSQL server, or a part of one.
     Server,
 }

@@ -197,7 +197,7 @@ fn leave_behind(
     verbosity: Verbosity,
 ) -> Result<(), EarlyEnd> {
     match leftover {
-        Some(Leftover::Files) => {
+        Some(Leftover::Files | Leftover::SlowFiles) => {
             remove_later(targets, verbosity);
             ended
         }
