@@ -133,6 +133,9 @@ impl<'a> WorkloadSlices<'a> {
     /// True if the rates of these slices are one level. Counting one operation more or less at each
     /// end of a slice does not count.
     fn is_level(&self, slices: &[TimeSlice]) -> bool {
+        if slices.len() < 2 {
+            return true;
+        }
         let mut rates = Vec::new();
         let mut grain: f64 = 0.0;
         for slice in slices {

@@ -60,9 +60,12 @@ impl Ancestor {
 
     /// Up to so many names in it. Fails where they may not be read. Needs no /proc.
     pub(crate) fn names(&self, at_most: usize) -> std::io::Result<Vec<String>> {
+        // Its own descriptor may stand for the path alone, by which nothing is read.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let readable = openat(&self.fd, ".", flags, Mode::empty())?;
         let mut names = Vec::new();
         let mut count = 0;
-        for entry in Dir::read_from(self.fd.as_fd())? {
+        for entry in Dir::new(readable)? {
             let entry = entry?;
             let name = entry.file_name();
             if [c".", c".."].contains(&name) {
