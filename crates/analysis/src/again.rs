@@ -160,6 +160,7 @@ impl RunFacts {
             failed: record.failed,
             note: record.note,
             host: record.host,
+            silences: record.silences,
             clock: record.clock,
             plan: record.plan,
             targets: record.targets,

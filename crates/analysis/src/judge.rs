@@ -20,7 +20,9 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::{Measurement, PerOp};
 use diskproof_model::ping::REQUESTS_MAX;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, Tool};
+use diskproof_model::record::{
+    ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, TargetSilence, Tool,
+};
 use diskproof_model::row::{Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
@@ -103,6 +105,8 @@ pub struct RunFacts {
     pub note: Option<String>,
     /// The machine.
     pub host: HostFacts,
+    /// Times in which targets answered nothing before workloads that never began.
+    pub silences: Vec<TargetSilence>,
     /// The clock that timed it.
     pub clock: ClockFacts,
     /// The plan that it carried out.
@@ -155,6 +159,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         failed: facts.failed,
         note: facts.note,
         host: facts.host,
+        silences: facts.silences,
         clock: facts.clock,
         moved: moved::total(&data.measurements, &facts.plan),
         plan: facts.plan,

@@ -5,6 +5,7 @@ use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
+use crate::progress_display::unanswered;
 use crate::provenance::machine_of;
 use crate::saved::{
     HistoryFileFlag, HistoryOptions, RecoveredHistory, history_place, is_after, open_recovered,
@@ -26,7 +27,13 @@ use diskproof_model::saved::{SavedFinding, SavedRun};
 use diskproof_model::units::{format_duration, format_latency, parse_duration, parse_latency};
 use diskproof_report::terminal::message;
 use jiff::Timestamp;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -55,7 +62,7 @@ struct PluginFlags {
     /// Critical if it exceeds this
     #[arg(short, long, value_name = "TIME", value_parser = parse_latency, default_value = "100ms")]
     critical: u64,
-    /// Unknown if there is no answer after so many seconds
+    /// Answer after so many seconds at the latest, whatever the disk does
     #[arg(short, long, value_name = "SECONDS", default_value = "60",
         value_parser = parse_from_one)]
     timeout: u64,
@@ -90,6 +97,16 @@ struct Answer {
 /// Time to find the serial numbers of disks, which takes milliseconds. A disk that hangs may hold
 /// whoever asks for them, and its run, which says so, must be judged before Nagios gives up.
 const SERIALS_WITHIN: Duration = Duration::from_secs(5);
+
+impl Answer {
+    /// The answer with the name of the host that is to be printed.
+    fn of_host(mut self, flags: &PluginFlags) -> Self {
+        if let Some(host) = &flags.hostname {
+            self.text = format!("{host} {}", self.text);
+        }
+        self
+    }
+}
 
 /// The states of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +181,107 @@ pub(crate) fn run_as_link() -> Option<Exit> {
             format_latency(flags.critical)
         ))));
     }
-    Some(print(&answer(&flags)))
+    if std::env::var_os(WORKER).is_some() {
+        return Some(print_to_waiter(&answer(&flags)));
+    }
+    Some(match worker_answer(&flags) {
+        Some(printed) => printed.print(),
+        // Without a process of its own the answer may be late.
+        None => print(&answer(&flags)),
+    })
+}
+
+/// Set in the process that measures. A thread that waits for a disk in the kernel keeps its process
+/// from ending, so the process that a monitoring system waits for is another one.
+const WORKER: &str = "DISKPROOF_PLUGIN_WORKER";
+/// The line behind an answer begins with this character, and holds the exit code.
+const END: char = '\u{4}';
+/// The process that measures answers by itself within its timeout; after this time more, it does
+/// not.
+const WORKER_GRACE: Duration = Duration::from_secs(1);
+
+/// An answer as it is printed.
+#[derive(Debug, PartialEq)]
+struct PrintedAnswer {
+    text: String,
+    code: u8,
+}
+
+impl PrintedAnswer {
+    fn new(answer: &Answer) -> Self {
+        let word = answer.state.word();
+        let text = in_one_line(&answer.text);
+        let mut lines = format!("DISKPROOF {word} - {text}{}\n", answer.data);
+        for detail in &answer.details {
+            lines.push_str(&in_one_line(detail));
+            lines.push('\n');
+        }
+        Self {
+            text: lines,
+            code: answer.state.code(),
+        }
+    }
+
+    /// Reads it up to its end; `None` where the end is missing.
+    fn read(lines: impl BufRead) -> Option<Self> {
+        let mut text = String::new();
+        for line in lines.lines() {
+            let line = line.ok()?;
+            if let Some(code) = line.strip_prefix(END) {
+                let code = code.parse().ok()?;
+                return Some(Self { text, code });
+            }
+            text.push_str(&line);
+            text.push('\n');
+        }
+        None
+    }
+
+    fn print(&self) -> Exit {
+        let _ = crate::stdio::print_text(&self.text);
+        Exit::Tool(self.code)
+    }
+}
+
+/// Prints an answer for the process that waits for it.
+fn print_to_waiter(answer: &Answer) -> Exit {
+    let PrintedAnswer { text, code } = PrintedAnswer::new(answer);
+    let _ = crate::stdio::print_text(&format!("{text}{END}{code}\n"));
+    Exit::Tool(code)
+}
+
+/// The answer of another process that measures with the same arguments, which this one leaves
+/// behind where it is late: it ends when the kernel lets it. `None` where it cannot be started.
+fn worker_answer(flags: &PluginFlags) -> Option<PrintedAnswer> {
+    let mut worker = Command::new(std::env::current_exe().ok()?)
+        .arg0(NAME)
+        .args(std::env::args_os().skip(1))
+        .env(WORKER, "1")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        // A reader that waits for the end of this stream would wait for the disk.
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let answers = worker.stdout.take()?;
+    let (sender, answered) = channel();
+    std::thread::spawn(move || {
+        let _ = sender.send(PrintedAnswer::read(BufReader::new(answers)));
+    });
+    let longest = Duration::from_secs(flags.timeout).saturating_add(WORKER_GRACE);
+    let path = flags.path.display();
+    let answer = match answered.recv_timeout(longest) {
+        Ok(Some(printed)) => return Some(printed),
+        Ok(None) | Err(RecvTimeoutError::Disconnected) => unknown(format!(
+            "{path}: the measurement failed; this is a bug in diskproof"
+        )),
+        Err(RecvTimeoutError::Timeout) => {
+            unknown(format!("{path}: no answer within {} s", flags.timeout))
+        }
+    };
+    // Ends its measurement in order, and removes what it made.
+    let _ = kill_process(Pid::from_child(&worker), Signal::TERM);
+    Some(PrintedAnswer::new(&answer.of_host(flags)))
 }
 
 /// The message of clap in one line.
@@ -185,15 +302,7 @@ fn usage_error(error: &clap::Error) -> Answer {
 }
 
 fn print(answer: &Answer) -> Exit {
-    let word = answer.state.word();
-    let text = in_one_line(&answer.text);
-    let mut lines = format!("DISKPROOF {word} - {text}{}\n", answer.data);
-    for detail in &answer.details {
-        lines.push_str(&in_one_line(detail));
-        lines.push('\n');
-    }
-    let _ = crate::stdio::print_text(&lines);
-    Exit::Tool(answer.state.code())
+    PrintedAnswer::new(answer).print()
 }
 
 /// The text without line breaks and bars, which would end it, and with other hidden characters
@@ -207,35 +316,51 @@ fn in_one_line(text: &str) -> String {
 fn answer(flags: &PluginFlags) -> Answer {
     let (sender, answered) = channel();
     let thread_flags = flags.clone();
+    let may_sleep = Arc::new(AtomicBool::new(true));
+    let thread_may_sleep = Arc::clone(&may_sleep);
     std::thread::spawn(move || {
         let judged = if thread_flags.newest {
             judge_newest_run(&thread_flags)
         } else {
-            measure_reads(&thread_flags)
+            measure_reads(&thread_flags, &thread_may_sleep)
         };
         let _ = sender.send(judged.unwrap_or_else(|error| unknown(format!("{error:#}"))));
     });
     let path = flags.path.display();
     let mut answer = match answered.recv_timeout(Duration::from_secs(flags.timeout)) {
         Ok(answer) => answer,
-        Err(RecvTimeoutError::Timeout) => {
-            unknown(format!("{path}: no answer within {} s", flags.timeout))
-        }
+        Err(RecvTimeoutError::Timeout) => Answer {
+            state: state_of_silence(unanswered(), may_sleep.load(Ordering::Relaxed)),
+            ..unknown(format!("{path}: no answer within {} s", flags.timeout))
+        },
         Err(RecvTimeoutError::Disconnected) => unknown(format!(
             "{path}: the measurement failed; this is a bug in diskproof"
         )),
     };
-    if let Some(host) = &flags.hostname {
-        answer.text = format!("{host} {}", answer.text);
-    }
     if flags.verbose == 0 {
         answer.details.clear();
     }
-    answer
+    answer.of_host(flags)
 }
 
-/// Measures reads, and judges their 90th percentile.
-fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
+/// The reads take so long: a disk that answers none of them is critical.
+const READS_TIME: Duration = Duration::from_secs(4);
+/// A rotating disk that sleeps starts its motor within this time.
+const SPIN_UP: Duration = Duration::from_secs(15);
+
+/// The state where the time is over while the reads have had no answer for so long.
+fn state_of_silence(unanswered: Duration, may_sleep: bool) -> State {
+    let longest = if may_sleep { SPIN_UP } else { READS_TIME };
+    if unanswered >= longest {
+        State::Critical
+    } else {
+        State::Unknown
+    }
+}
+
+/// Measures reads, and judges their 90th percentile. Sets whether the disk may sleep once that is
+/// known.
+fn measure_reads(flags: &PluginFlags, may_sleep: &AtomicBool) -> anyhow::Result<Answer> {
     let file = PlanFile {
         targets: vec![flags.path.clone()],
         ..PlanFile::parse(LOAD).map_err(Failure::Usage)?
@@ -254,6 +379,10 @@ fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
         identities,
     } = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
+    let is_rotating = identities
+        .iter()
+        .any(|identity| identity.rotational() != Some(false));
+    may_sleep.store(is_rotating, Ordering::Relaxed);
     let measured = measure(MeasuringJob {
         shown: StdoutForm::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
@@ -736,6 +865,30 @@ mod tests {
             let error = PluginFlags::try_parse_from(line).unwrap_err();
             assert_eq!(usage_error(&error).text, expected);
         }
+    }
+
+    /// The process that measures may stay in the kernel, so the end of its answer is marked.
+    #[test]
+    fn answer_ends_with_its_code_and_not_with_the_process() {
+        let answer = Answer {
+            details: vec!["stalled: for 8 s".to_owned()],
+            ..unknown("/mnt: no answer within 10 s")
+        };
+        let printed = PrintedAnswer::new(&answer);
+        let sent = format!("{}{END}{}\nmore", printed.text, printed.code);
+        assert_eq!(PrintedAnswer::read(sent.as_bytes()), Some(printed));
+        assert_eq!(PrintedAnswer::read(&b"DISKPROOF OK"[..]), None);
+    }
+
+    /// The reads of four seconds had no answer: critical, unless the motor may be starting.
+    #[test]
+    fn silence_at_the_timeout_is_critical_unless_the_disk_may_sleep() {
+        let state = |seconds, may_sleep| state_of_silence(Duration::from_secs(seconds), may_sleep);
+        assert_eq!(state(8, false), State::Critical);
+        assert_eq!(state(3, false), State::Unknown);
+        assert_eq!(state(8, true), State::Unknown);
+        assert_eq!(state(16, true), State::Critical);
+        assert_eq!(state(0, false), State::Unknown);
     }
 
     #[test]

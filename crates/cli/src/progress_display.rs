@@ -34,12 +34,32 @@ pub(crate) use schedule::AfterSlice;
 use schedule::RunSchedule;
 use silence_notes::SilenceNotes;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time between two looks at a precision: computing that of a long series takes a millisecond.
 const JUDGE_EVERY: Duration = Duration::from_millis(250);
 /// The figures of a workload are those of its last second: so many cells of the series.
 const RECENT_CELLS: usize = 100;
+/// The time in nanoseconds for which the requests of the workload that is measured have had no
+/// answer; 0 outside of workloads.
+static UNANSWERED_NS: AtomicU64 = AtomicU64::new(0);
+
+/// The time for which the requests that are measured have had no answer by now.
+pub(crate) fn unanswered() -> Duration {
+    Duration::from_nanos(UNANSWERED_NS.load(Ordering::Relaxed))
+}
+
+/// Keeps how long the requests of a workload have had no answer.
+fn note_unanswered(progress: &Progress<'_>) {
+    let is_measured = matches!(progress.phase, Phase::Warmup | Phase::Measure);
+    let unanswered_ns = match progress.silence {
+        Some(silence) if is_measured => silence.length_ns,
+        Some(_) | None => 0,
+    };
+    UNANSWERED_NS.store(unanswered_ns, Ordering::Relaxed);
+}
+
 /// The progress of a run on stderr, its deadline, and the text of a tool meanwhile.
 pub(crate) struct ProgressDisplay {
     /// The facts of the run, which hold its plan.
@@ -324,6 +344,7 @@ impl ProgressDisplay {
 impl Watch for ProgressDisplay {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         self.heartbeat.beat();
+        note_unanswered(progress);
         self.report_silence(progress);
         self.report_survey_step(progress);
         self.report_resume_point(progress);

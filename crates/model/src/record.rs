@@ -69,6 +69,10 @@ pub struct Record {
     pub note: Option<String>,
     /// The machine.
     pub host: HostFacts,
+    /// The longest time in which each target answered nothing before a workload, where the run
+    /// ended before that workload began. A workload that began has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub silences: Vec<TargetSilence>,
     /// The clock that timed it.
     pub clock: ClockFacts,
     /// The plan of the run.
@@ -389,6 +393,15 @@ pub struct FailedCall {
     /// Index of the target; absent where it may be any of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<usize>,
+}
+
+/// A time in which a target answered nothing, while it was made ready for a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TargetSilence {
+    /// Index of the target.
+    pub target: usize,
+    /// Its length, in nanoseconds.
+    pub length_ns: u64,
 }
 
 /// Targets that stopped answering outside of the measured requests.

@@ -9,6 +9,7 @@ use super::cells::cell_offset;
 use diskproof_model::accept::{
     AcceptMeasurement, MovedBytes, PositionCell, RateByPosition, SlowPart, WriteCliff,
 };
+use std::ops::Range;
 
 /// A cliff is a fall of the write rate by at least this factor. The zones of a rotating disk differ
 /// by two, but a pass in random order mixes them.
@@ -200,35 +201,95 @@ pub(super) fn cliff(course: &[MovedBytes]) -> Option<WriteCliff> {
     })
 }
 
-/// The parts that are read much more slowly than their neighbours.
+/// Neighbouring parts that are slow.
+struct SlowRun {
+    /// The number of the first one.
+    first: usize,
+    /// The number of the first part behind them.
+    behind: usize,
+    /// The usual rate there, in bytes per second.
+    usual: f64,
+}
+
+/// The places that are read much more slowly than their neighbours. Parts show that they are slow;
+/// their cells show where.
 pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
     let Some(parts) = rates_of_parts(measured, Direction::Read) else {
         return Vec::new();
     };
-    let rates = &parts.rates;
-    let mut slow: Vec<SlowPart> = Vec::new();
+    let mut slow = Vec::new();
+    let mut from = 0;
+    for run in slow_runs(&parts.rates) {
+        // A slow place that begins or ends within a part makes the next one slower, but less so.
+        from = from.max(run.first.saturating_sub(1) * parts.cells);
+        let to = measured.cells.len().min((run.behind + 1) * parts.cells);
+        let Some(stretch) = slow_stretch(&measured.cells[from..to], run.usual) else {
+            continue;
+        };
+        let (first, behind) = (from + stretch.start, from + stretch.end);
+        let mut moved = MovedBytes::default();
+        for cell in &measured.cells[first..behind] {
+            moved.add(cell.read.bytes, cell.read.ns);
+        }
+        let offset_bytes = cell_offset(measured, first);
+        slow.push(SlowPart {
+            offset_bytes,
+            length_bytes: cell_offset(measured, behind) - offset_bytes,
+            bytes_per_second: moved.bytes_per_second().unwrap_or(0.0),
+            usual: run.usual,
+        });
+        from = behind;
+    }
+    slow.truncate(SLOW_PARTS_MAX);
+    slow
+}
+
+/// The parts that are much slower than usual, neighbours together.
+fn slow_runs(rates: &[f64]) -> Vec<SlowRun> {
+    let mut runs: Vec<SlowRun> = Vec::new();
     for (number, rate) in rates.iter().enumerate() {
         let usual = usual_rate(rates, number);
         if rate * SLOW_PART_MIN >= usual {
             continue;
         }
-        let offset_bytes = cell_offset(measured, number * parts.cells);
-        let end_bytes = cell_offset(measured, (number + 1) * parts.cells);
-        match slow.last_mut() {
-            Some(last) if last.offset_bytes + last.length_bytes == offset_bytes => {
-                last.length_bytes = end_bytes - last.offset_bytes;
-                last.bytes_per_second = last.bytes_per_second.min(*rate);
-            }
-            _ => slow.push(SlowPart {
-                offset_bytes,
-                length_bytes: end_bytes - offset_bytes,
-                bytes_per_second: *rate,
+        match runs.last_mut() {
+            Some(last) if last.behind == number => last.behind = number + 1,
+            _ => runs.push(SlowRun {
+                first: number,
+                behind: number + 1,
                 usual,
             }),
         }
     }
-    slow.truncate(SLOW_PARTS_MAX);
-    slow
+    runs
+}
+
+/// The neighbouring cells among which those that are slow outnumber the others most; `None`
+/// without a slow one.
+fn slow_stretch(cells: &[PositionCell], usual: f64) -> Option<Range<usize>> {
+    let mut most = 0;
+    let mut stretch = None;
+    let mut excess = 0;
+    let mut first = 0;
+    for (index, cell) in cells.iter().enumerate() {
+        let is_slow = match cell.read.bytes_per_second() {
+            Some(rate) => rate * SLOW_PART_MIN < usual,
+            None => false,
+        };
+        if excess == 0 {
+            first = index;
+        }
+        excess = if is_slow {
+            excess + 1
+        } else {
+            (excess - 1_i64).max(0)
+        };
+        if excess > most {
+            most = excess;
+            stretch = Some(first..index + 1);
+        }
+    }
+    stretch
 }
 
 /// The rate that is usual at a part: the median of it and its neighbours.
@@ -257,6 +318,31 @@ mod tests {
         let mut late = [100.0; 12];
         late[9..].fill(10.0);
         assert_eq!(cliff_border(&late), None);
+    }
+
+    /// Cells of 1 MB, which are read at 100 MB/s, or at 20 MB/s.
+    fn cells(slow: &[(usize, usize)]) -> Vec<PositionCell> {
+        let mut cells = Vec::new();
+        for index in 0..60 {
+            let is_slow = slow.iter().any(|(from, to)| (*from..*to).contains(&index));
+            let ns = if is_slow { 50_000_000 } else { 10_000_000 };
+            let mut cell = PositionCell::default();
+            cell.read.add(1_000_000, ns);
+            cells.push(cell);
+        }
+        cells
+    }
+
+    /// A place that is slow from the 10th to the 30th cell, whatever the borders of parts are. One
+    /// slow cell apart from it does not belong to it.
+    #[test]
+    fn slow_place_begins_and_ends_with_its_cells() {
+        let found = |slow: &[(usize, usize)]| slow_stretch(&cells(slow), 100e6);
+        assert_eq!(found(&[(10, 30)]), Some(10..30));
+        assert_eq!(found(&[(10, 30), (33, 34)]), Some(10..30));
+        assert_eq!(found(&[(10, 19), (20, 30)]), Some(10..30));
+        assert_eq!(found(&[(0, 3)]), Some(0..3));
+        assert_eq!(found(&[]), None);
     }
 
     #[test]

@@ -102,6 +102,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(pause_before_inserts(record));
     pauses.extend(test_pause(record));
     pauses.extend(files_pause(record));
+    pauses.extend(pauses_of_preparation(record));
     if pauses.is_empty() {
         return None;
     }
@@ -360,6 +361,20 @@ fn pause_before_inserts(record: &Record) -> Option<Pause> {
     None
 }
 
+/// The silences of targets before workloads that never began.
+fn pauses_of_preparation(record: &Record) -> Vec<Pause> {
+    let mut pauses = Vec::new();
+    for (index, silence) in record.silences.iter().enumerate() {
+        let place = match record.targets.get(silence.target) {
+            Some(target) => format!("the first workload on {}", target.path),
+            None => "the first workload".to_owned(),
+        };
+        let path = format!("/silences/{index}/length_ns");
+        pauses.extend(pause_before(&place, silence.length_ns, path));
+    }
+    pauses
+}
+
 /// A silence before the requests of a place, which stands at this path.
 fn pause_before(place: &str, silence_ns: u64, path: String) -> Option<Pause> {
     if silence_ns < LENGTH_NS_MIN {
@@ -441,6 +456,7 @@ mod tests {
     use diskproof_model::campaign::SlicePause;
     use diskproof_model::files::FilesStall;
     use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::record::TargetSilence;
     use diskproof_model::series::{Cell, TimeSeries};
     use diskproof_model::surface::{ScanCell, SlowBlock};
     use diskproof_model::target::IoLimit;
@@ -752,6 +768,26 @@ mod tests {
     }
 
     /// The disk was silent before the first request of the survey, or before the server started.
+    /// The disk was silent for 20 s while the scratch file was filled, and the run ended then.
+    #[test]
+    fn silence_before_a_workload_that_never_began_is_a_pause() {
+        let record = |length_ns: u64| {
+            fixture::changed(|run| {
+                run.measurements.clear();
+                run.facts.partial = true;
+                run.facts.silences = vec![TargetSilence {
+                    target: 0,
+                    length_ns,
+                }];
+            })
+        };
+        let silent = record(20 * SECOND);
+        let finding = check(&silent).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        assert_eq!(finding.evidence[0].path, "/silences/0/length_ns");
+        assert_eq!(check(&record(SECOND / 10)), None);
+    }
+
     #[test]
     fn silence_before_a_survey_and_before_inserts_is_theirs() {
         let survey = surveyed::faulty(|survey| survey.silence_before_ns = 4 * SECOND);

@@ -154,6 +154,13 @@ fn starved_survey(record: &Record) -> Option<Statement> {
     })
 }
 
+/// The load average of the machine before the run for each of its processors; `None` where it is
+/// unknown.
+pub(super) fn load_per_cpu(record: &Record) -> Option<f64> {
+    let load: f64 = record.host.load_average.as_ref()?.parse().ok()?;
+    Some(load / f64::from(record.host.cpus.max(1)))
+}
+
 /// ` (load 9.8 on 8 CPUs)`, where the load explains the waiting; a lower one explains nothing.
 fn load_text(record: &Record) -> String {
     let cpus = record.host.cpus;

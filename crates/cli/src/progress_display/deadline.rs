@@ -17,8 +17,9 @@ const FEW_GROUPS_LATE_NS: u64 = SECOND / 10;
 /// milliseconds that are not announced. 39 took 0.6 s on a busy machine.
 const MANY_GROUPS_LATE_NS: u64 = SECOND / 50;
 /// Filling may take this much longer than its limit, so that a layout that keeps to the same limit
-/// by itself is not ended as late.
-const FILL_TOLERANCE: Duration = Duration::from_millis(250);
+/// by itself is not ended as late: what it has in flight at its end, and the write-back behind it,
+/// get the same time as those of a workload.
+const FILL_TOLERANCE: Duration = Duration::from_secs(4);
 
 /// The end of a run, which several threads read and move; `None` where it has no limit.
 pub(crate) type SharedDeadline = Arc<Mutex<Option<Instant>>>;

@@ -5,6 +5,7 @@
 use super::job::SettingCommands;
 use super::on_target::OnTarget;
 use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, late_text};
+use crate::flags::SCRATCH_BYTES_MIN;
 use crate::progress_display::ProgressDisplay;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_compat::JobCommand;
@@ -12,8 +13,10 @@ use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
 use diskproof_model::budget::Budget;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
-use diskproof_model::plan::{Access, CachePolicy, Fill, SyncPolicy, Workload};
+use diskproof_model::plan::{Access, CachePolicy, Fill, Span, SyncPolicy, Workload};
+use diskproof_model::record::TargetSilence;
 use diskproof_model::together::TogetherRecord;
+use diskproof_model::units::format_bytes;
 use diskproof_postgres::Programs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,6 +100,9 @@ impl Bench {
                 sink.set_step_target(None);
                 filled?;
             }
+            if fill == Fill::Whole {
+                self.shrink(index, workload, sink)?;
+            }
             // A file cut to what its layout had time for may be too small for a later workload.
             if self.targets[index].usable_bytes() < goal.least_bytes {
                 sink.progress.end_late();
@@ -119,6 +125,35 @@ impl Bench {
         let filled = self.fill(index, fill, goal, workload, progress);
         self.mark_written(index);
         filled
+    }
+
+    /// Cuts a scratch file whose target was too slow to fill it to what was written, where that is
+    /// useful. The files of other tools have the size that the tool gives them.
+    fn shrink(
+        &mut self,
+        index: usize,
+        workload: &Workload,
+        sink: &mut Sink,
+    ) -> Result<(), EarlyEnd> {
+        let target = &mut self.targets[index];
+        let (written_bytes, capacity_bytes) = (target.usable_bytes(), target.capacity_bytes());
+        let plan = &self.facts.plan;
+        let may_shrink = !plan.is_of_other_tool()
+            && plan
+                .workloads()
+                .iter()
+                .all(|planned| planned.span == Span::default());
+        if !may_shrink || !is_enough(workload, written_bytes, capacity_bytes) {
+            return Ok(());
+        }
+        target.trim_to_written()?;
+        sink.verbosity.note(&format!(
+            "{}: the target was too slow to fill {} in time, so the scratch file has {}",
+            target.identity().path,
+            format_bytes(capacity_bytes),
+            format_bytes(target.capacity_bytes())
+        ));
+        Ok(())
     }
 
     /// Fills the scratch file of this target up to its goal.
@@ -269,6 +304,18 @@ impl Bench {
                 rewrite.first_write = Some(Box::new(first));
             }
         }
+    }
+
+    /// The silences that were noted for workloads which never began.
+    pub(super) fn silences(&self) -> Vec<TargetSilence> {
+        let mut silences = Vec::new();
+        for (target, open) in self.targets.iter().enumerate() {
+            let length_ns = open.take_silence_ns();
+            if length_ns > 0 {
+                silences.push(TargetSilence { target, length_ns });
+            }
+        }
+        silences
     }
 
     /// Closes the targets, and returns the paths of those that hang. Files and devices of the user
@@ -433,6 +480,16 @@ impl FillGoal {
     }
 }
 
+/// True if a scratch file that is not full is large enough for a workload.
+fn is_enough(workload: &Workload, written_bytes: u64, capacity_bytes: u64) -> bool {
+    let log_bytes = match workload.transaction {
+        Some(transaction) => transaction.log_span_bytes,
+        None => 0,
+    };
+    let least_bytes = log_bytes.saturating_add(SCRATCH_BYTES_MIN);
+    written_bytes < capacity_bytes && written_bytes >= least_bytes
+}
+
 fn is_written(workloads: &[Workload], target: usize) -> bool {
     workloads
         .iter()
@@ -473,6 +530,17 @@ mod tests {
             time_ns: Some(7),
         };
         assert_eq!(goal(Fill::Whole, 0), whole);
+    }
+
+    /// A stick that wrote 200 of 383 MiB in its time is measured on these; a few blocks are not
+    /// enough.
+    #[test]
+    fn part_of_a_file_is_enough_from_a_useful_size_on() {
+        let reads = Workload::named("read");
+        assert!(is_enough(&reads, 200 * MIB, 383 * MIB));
+        assert!(!is_enough(&reads, 383 * MIB, 383 * MIB));
+        assert!(!is_enough(&reads, SCRATCH_BYTES_MIN - 1, 383 * MIB));
+        assert!(is_enough(&reads, SCRATCH_BYTES_MIN, 383 * MIB));
     }
 
     /// An empty file is filled as far as the time allows. One that has content gets the least size

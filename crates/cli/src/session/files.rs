@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// The shown rate is that of this last time.
 const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
+/// A run that is over waits so long for the removal of its files. Chosen, not measured.
+const REMOVED_WITHIN: Duration = Duration::from_secs(5);
 /// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
@@ -182,7 +184,15 @@ impl Running for FilesRun<'_> {
         let path = self.tree.path().display().to_string();
         let mut is_removed = false;
         if let Some(tree) = Arc::into_inner(self.tree) {
-            match tree.remove() {
+            let removal = Deferred::start_or_run("diskproof-remove", move || tree.remove());
+            let Some(removed) = wait_for_removal(&removal, sink) else {
+                sink.verbosity.note(&format!(
+                    "another process goes on removing {path}: the disk needs longer for it"
+                ));
+                sink.results().leftover = Some(Leftover::SlowFiles);
+                return ended;
+            };
+            match removed {
                 Ok(()) => is_removed = true,
                 Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
                 Err(error) => eprint_line(&format!(
@@ -198,6 +208,24 @@ impl Running for FilesRun<'_> {
             ended => ended,
         }
     }
+}
+
+/// Waits until the directory is removed; `None` where the run is over before, and the disk needs
+/// longer. Its files are then left to another process.
+fn wait_for_removal(
+    removal: &Deferred<Result<(), OpenError>>,
+    sink: &Sink,
+) -> Option<Result<(), OpenError>> {
+    let mut over_for = Duration::ZERO;
+    while over_for < REMOVED_WITHIN {
+        match removal.poll(START_POLL) {
+            Waited::Done(removed) => return Some(removed),
+            Waited::TimedOut(_) if sink.progress.is_over() => over_for += START_POLL,
+            Waited::TimedOut(_) => {}
+            Waited::Lost => return None,
+        }
+    }
+    None
 }
 
 /// Names the operation that failed, and what the user can do.

@@ -9,7 +9,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{FailedCall, Record, Stalled, TaskResult};
+use diskproof_model::record::{FailedCall, Record, Stalled, TargetSilence, TaskResult};
 use diskproof_model::target::TargetIdentity;
 use std::collections::BTreeMap;
 
@@ -157,6 +157,7 @@ fn side_facts(target: usize, identity: &TargetIdentity, plan: &Plan, whole: &Run
     facts.health = health_of(identity, &whole.health);
     facts.stalled = stalled_on(target, whole);
     facts.failed = failed_on(target, whole);
+    facts.silences = silences_of(target, whole);
     facts
 }
 
@@ -210,6 +211,20 @@ fn failed_on(target: usize, whole: &RunFacts) -> Option<FailedCall> {
         }),
         None => Some(failed.clone()),
     }
+}
+
+/// The silences of this target of the whole run.
+fn silences_of(target: usize, whole: &RunFacts) -> Vec<TargetSilence> {
+    let mut own = Vec::new();
+    for silence in &whole.silences {
+        if silence.target == target {
+            own.push(TargetSilence {
+                target: 0,
+                ..*silence
+            });
+        }
+    }
+    own
 }
 
 /// The data of one side as of a run with a single target, from those of the whole run.

@@ -16,6 +16,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::Task;
+use diskproof_model::record::TargetSilence;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
@@ -57,6 +58,8 @@ pub(crate) struct RunResults {
     pub ended: Option<Result<(), EarlyEnd>>,
     /// Paths of the targets that hang after the end.
     pub hung: Vec<String>,
+    /// The times in which targets answered nothing before workloads that never began.
+    pub silences: Vec<TargetSilence>,
     /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
     /// The failure of a target when it was closed.
@@ -80,6 +83,8 @@ impl RunResults {
 pub(crate) enum Leftover {
     /// The directory of many small files.
     Files,
+    /// The same, whose removal takes longer than the run may last: nothing hangs.
+    SlowFiles,
     /// The cluster of a PostgreSQL server, or a part of one.
     Server,
 }

@@ -172,6 +172,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     facts.stalled = waited
         .stalled
         .or_else(|| stalled_in_request(&ended, targets));
+    facts.silences = std::mem::take(&mut results.silences);
     // The share of the machine's CPU time that its hypervisor gave to others.
     if let (Some(start), Some(now)) = (cpu_time, cpu_time_now) {
         facts.host.stolen_share = now.stolen_share_since(start);
@@ -205,6 +206,7 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
     {
         early_end.name_cause(&cause);
     }
+    sink.results().silences = bench.silences();
     sink.results().ended = Some(ended);
     sink.set_step_target(None);
     let hung = bench.close(&sink);
@@ -228,7 +230,7 @@ fn leave_behind(
     verbosity: Verbosity,
 ) -> Result<(), EarlyEnd> {
     match leftover {
-        Some(Leftover::Files) => {
+        Some(Leftover::Files | Leftover::SlowFiles) => {
             remove_later(targets, verbosity);
             ended
         }

@@ -79,6 +79,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
             kernel: "6.18.0".to_owned(),
             ..HostFacts::default()
         },
+        silences: Vec::new(),
         clock: ClockFacts {
             source: "virtual".to_owned(),
             resolution_ns: 1,

@@ -56,6 +56,7 @@ fn record(number: usize, speed: f64) -> Record {
             kernel: "6.18.0".to_owned(),
             ..HostFacts::default()
         },
+        silences: Vec::new(),
         clock: ClockFacts {
             source: "virtual".to_owned(),
             resolution_ns: 1,

@@ -160,6 +160,7 @@ fn record_of(plan: Plan) -> Record {
             memory_bytes: 64 * GIB,
             ..HostFacts::default()
         },
+        silences: Vec::new(),
         clock: ClockFacts {
             source: "CLOCK_MONOTONIC".to_owned(),
             resolution_ns: 1,

@@ -1,7 +1,9 @@
 //! `check_diskproof`, by itself and started by Icinga.
 
 use crate::deploy::deploy;
-use crate::program::{copy_program, program_path};
+use crate::program::hanging_disk::HangingDisk;
+use crate::program::{copy_program, eventually, needs, program_path};
+use diskproof_simdisk::Hanging;
 use diskproof_simdisk::testbed::{self, Mount, Zram, can_run, place};
 use std::fmt::Write as _;
 use std::fs;
@@ -44,6 +46,32 @@ fn monitoring_plugin_keeps_the_conventions() {
     assert_eq!(told(&["-p", "/nonexistent"]).0, 3);
     assert_eq!(told(&["--bogus"]).0, 3);
     assert_eq!(told(&["--newest", "-p", path]).0, 3);
+}
+
+/// A thread of the process that measures waits in the kernel, and whoever waits for the plugin does
+/// not. Whether a file without a disk below it sleeps is unknown, so its silence is not critical.
+#[test]
+fn odd_plugin_answers_in_time_while_a_disk_holds_its_process() {
+    needs!("fusermount3");
+    let patient = HangingDisk::file();
+    let link = patient.place.path().join("check_diskproof");
+    std::os::unix::fs::symlink(program_path(), &link).unwrap();
+    let mut plugin = Command::new(&link)
+        .arg("-p")
+        .arg(patient.path())
+        .args(["-t", "6"])
+        .env("DISKPROOF_HISTORY", patient.place.path().join("h.db"))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    patient.after(30);
+    patient.disk.hang_at(Hanging::Everything);
+    assert!(eventually(|| plugin.try_wait().unwrap().is_some()));
+    let output = plugin.wait_with_output().unwrap();
+    let line = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{line}");
+    assert!(line.contains("no answer within 6 s"), "{line}");
+    assert_eq!(line.matches('\n').count(), 1, "{line}");
 }
 
 /// One check at a time: each would find that the others use its disk.

@@ -76,6 +76,9 @@ impl Session {
             weights_left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
             page_drops: CacheDrops::Untried,
             name_drops: CacheDrops::Untried,
+            set_count: plan.count,
+            created: 0,
+            unmeasured_ns: 0,
         };
         for round in 0..plan.rounds {
             let mut orders = plan.orders.clone();
@@ -193,6 +196,34 @@ struct FilesRun<'a> {
     weights_left: u64,
     page_drops: CacheDrops,
     name_drops: CacheDrops,
+    /// The files of the next set, at most.
+    set_count: u64,
+    /// The files that the present set got.
+    created: u64,
+    /// The time of the passes over the present set that are not measured, in nanoseconds.
+    unmeasured_ns: u64,
+}
+
+/// Writing the files of a set back, checking and removing them may take so many times the measured
+/// time of the run, and at least [`UNMEASURED_NS_MIN`]. Where it takes longer, the next sets are
+/// smaller. Chosen, not measured: only memory cards and the like need more.
+const UNMEASURED_TIMES: u64 = 2;
+/// See [`UNMEASURED_TIMES`].
+const UNMEASURED_NS_MIN: u64 = 10_000_000_000;
+/// A set has at least so many files, unless the plan has fewer.
+const SET_COUNT_MIN: u64 = 100;
+
+/// The files of the next set, where the passes over one of so many files that are not measured took
+/// `unmeasured_ns`.
+fn next_set_count(count: u64, created: u64, unmeasured_ns: u64, time_ns: u64) -> u64 {
+    let allowed_ns = time_ns
+        .saturating_mul(UNMEASURED_TIMES)
+        .max(UNMEASURED_NS_MIN);
+    if unmeasured_ns <= allowed_ns {
+        return count;
+    }
+    let fitting = created as f64 * allowed_ns as f64 / unmeasured_ns as f64;
+    (fitting as u64).max(SET_COUNT_MIN).min(count)
 }
 
 impl FilesRun<'_> {
@@ -202,7 +233,12 @@ impl FilesRun<'_> {
             .session
             .seed
             .wrapping_add(number.wrapping_mul(SET_SEED_STEP));
-        let set = Arc::new(FileSet::new(self.plan, order, seed));
+        let plan = FilesPlan {
+            count: self.set_count,
+            ..self.plan.clone()
+        };
+        let set = Arc::new(FileSet::new(&plan, order, seed));
+        (self.created, self.unmeasured_ns) = (0, 0);
         self.tree.expect_files(true);
         let ending = self.measure_steps(&set, order, seed);
         // On a disk that does not answer, every further call would hang, too. Interrupted is a pass
@@ -215,7 +251,15 @@ impl FilesRun<'_> {
         );
         if !is_silent {
             let removed = self.run_pass(&set, "removal of files", Task::Remove, None)?;
-            self.tree.expect_files(!removed.op.errors.is_empty());
+            let is_cut_short = removed.stopped == StopReason::Interrupted;
+            self.tree
+                .expect_files(!removed.op.errors.is_empty() || is_cut_short);
+            self.set_count = next_set_count(
+                self.set_count,
+                self.created,
+                self.unmeasured_ns,
+                self.plan.time_ns,
+            );
             let step = FileStep {
                 operation: FileOperation::Delete,
                 order,
@@ -226,6 +270,11 @@ impl FilesRun<'_> {
                 && has_failed
             {
                 return Ok(FilesEnding::Errors);
+            }
+            if let Ok(FilesEnding::Complete) = ending
+                && is_cut_short
+            {
+                return Ok(FilesEnding::Interrupted);
             }
         }
         ending
@@ -503,6 +552,7 @@ impl FilesRun<'_> {
             limit_ns,
             signals: PassSignals::default(),
         };
+        let is_measured = pass.limit_ns.is_some();
         let result = pass.run(threads, name, self.session.stall_timeout, self.watch)?;
         if let Some(stall) = result.stall {
             self.measured.add_stall(FilesStall {
@@ -511,6 +561,12 @@ impl FilesRun<'_> {
                 lasted_ns: stall.lasted_ns,
             });
             (self.keep)(&self.measured);
+        }
+        if task == Task::Measure(FileOperation::Create) {
+            self.created = result.op.count;
+        }
+        if !is_measured {
+            self.unmeasured_ns += result.wall_ns;
         }
         Ok(result)
     }
@@ -521,6 +577,21 @@ mod tests {
     use super::*;
     use diskproof_model::files::FileSyncTime;
     use diskproof_model::measurement::{CpuTime, OpMeasurement};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A memory card of 6 MB/s wrote 430 MiB back and removed them in three minutes, for a run of
+    /// 8 s: the next sets need at most 16 s. A hard disk that needs 12 s keeps its files.
+    #[test]
+    fn sets_of_a_slow_disk_become_smaller() {
+        let next = |created, seconds| next_set_count(16_384, created, seconds * SECOND, 8 * SECOND);
+        assert_eq!(next(16_384, 12), 16_384);
+        assert_eq!(next(11_000, 160), 1100);
+        // Of those, the next set needs the allowed time, and stays as it is.
+        assert_eq!(next_set_count(1100, 1100, 16 * SECOND, 8 * SECOND), 1100);
+        assert_eq!(next(11_000, 16_000), SET_COUNT_MIN);
+        assert_eq!(next_set_count(10, 10, 160 * SECOND, SECOND), 10);
+    }
 
     fn measured(operation: FileOperation) -> FileStepMeasurement {
         FileStepMeasurement {

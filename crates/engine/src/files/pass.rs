@@ -326,8 +326,8 @@ impl Pass {
         self.signals.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Carries the pass out with so many threads. An interruption by the watcher ends it, unless it
-    /// removes files.
+    /// Carries the pass out with so many threads. An interruption by the watcher ends it; one that
+    /// removes files, after some seconds.
     pub(crate) fn run(
         self,
         threads: u32,
@@ -481,6 +481,10 @@ impl DiskSilence {
     }
 }
 
+/// An ordered end lets a removal go on for so long: on most disks all files are removed by then.
+/// Chosen, not measured.
+const REMOVAL_NS: u64 = 3_000_000_000;
+
 impl PassSupervisor<'_> {
     /// Returns when all threads of the pass have reported.
     fn wait(
@@ -532,7 +536,8 @@ impl PassSupervisor<'_> {
             }),
             ..Progress::new(self.name, self.phase(), elapsed_ns, &self.series)
         };
-        if watch.tick(&progress) == Control::Interrupt && self.pass.task != Task::Remove {
+        let may_end = self.pass.task != Task::Remove || elapsed_ns >= REMOVAL_NS;
+        if watch.tick(&progress) == Control::Interrupt && may_end {
             self.is_interrupted = true;
             signals.stop.store(true, Ordering::Relaxed);
             supervisor.cut_short(self.stall.ended().limits_of_each_operation(), now);

@@ -115,6 +115,7 @@ pub(crate) fn healthy() -> Record {
         failed: None,
         note: None,
         host: host(),
+        silences: Vec::new(),
         clock: ClockFacts {
             source: "CLOCK_MONOTONIC".to_owned(),
             resolution_ns: 1,

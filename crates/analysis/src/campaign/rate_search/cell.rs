@@ -123,7 +123,12 @@ impl MeasuredRate {
             .iter()
             .filter(|batch| batch.late > LATE_BATCH_TIMES * late_share * batch.requests)
             .count() as f64;
-        let batches = self.batches.len() as f64;
+        // A batch without a request shows no recovery: nothing was served in it.
+        let batches = self
+            .batches
+            .iter()
+            .filter(|batch| batch.requests > 0.0)
+            .count() as f64;
         if late > SATURATED_SHARE.max(many) * requests {
             return self.batches.len() < BATCHES_MIN
                 || late_batches >= UNRECOVERED_BATCHES_MIN * batches;
@@ -131,5 +136,53 @@ impl MeasuredRate {
         late > many * requests
             && late >= SPREAD_LATE_MIN
             && late_batches >= LATE_BATCHES_MIN * batches
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATE_SHARE: f64 = 0.01;
+
+    /// A cell of 20 requests a second with these requests and late ones in its batches.
+    fn cell(batches: &[(f64, f64)]) -> MeasuredRate {
+        let mut measured = Vec::new();
+        for &(requests, late) in batches {
+            measured.push(Batch {
+                requests,
+                late,
+                ..Batch::default()
+            });
+        }
+        MeasuredRate {
+            cell: RateCell {
+                kind: RateCellKind::Doubling,
+                rate: 20.0,
+                warmup_s: 0.0,
+                time_s: 2.0,
+                batch_s: 0.2,
+                give_up_s: 1.0,
+            },
+            batches: measured,
+            late_by_own_delay: 0.0,
+            served: 0.0,
+            gave_up: false,
+            start_s: 0.0,
+            end_s: 2.0,
+        }
+    }
+
+    /// Transactions of 600 ms: none was served in time, and all stand in the last batch.
+    #[test]
+    fn cell_that_served_nothing_is_overloaded() {
+        let mut unserved = [(0.0, 0.0); 10];
+        unserved[9] = (43.0, 43.0);
+        assert!(cell(&unserved).is_overloaded(LATE_SHARE));
+        // After a stall, the others are on time.
+        let mut stalled = [(4.0, 0.0); 10];
+        stalled[2] = (0.0, 0.0);
+        stalled[3] = (8.0, 8.0);
+        assert!(!cell(&stalled).is_overloaded(LATE_SHARE));
     }
 }

@@ -80,7 +80,9 @@ impl RateSearch {
         let chance = DOUBLING_DEVIATIONS * (rate / measured.cell.time_s).sqrt();
         let is_missed = served < SERVED_SHARE * rate - chance;
         let has_no_gain = is_missed && rate > FIRST_RATE && served < GAIN_MIN * self.best_served;
-        if !measured.gave_up && !has_no_gain {
+        // Where nothing was served, a higher rate is not either.
+        let is_unserved = served <= 0.0 && measured.is_overloaded(self.promise.late_share);
+        if !measured.gave_up && !has_no_gain && !is_unserved {
             self.best_served = self.best_served.max(served);
             if rate < LAST_RATE {
                 return SearchStep::Cell(self.doubling_cell(2.0 * rate));

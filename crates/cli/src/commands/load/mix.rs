@@ -5,8 +5,9 @@ use crate::failure::Failure;
 use crate::job_file::read_text;
 use crate::observed_load::ObservedLoad;
 use crate::workload::{Bytes, ValueError};
-use diskproof_analysis::watch::like_transaction;
+use diskproof_analysis::watch::{LikeTransaction, like_transaction};
 use diskproof_model::transaction::{LOG_BYTES_MAX, TRANSACTION_PARTS_MAX};
+use diskproof_model::units::{counted, format_bytes};
 use std::path::Path;
 
 /// Log records and blocks are whole sectors.
@@ -83,11 +84,36 @@ impl Mix {
                 observed.device.name
             )));
         };
+        let LikeTransaction {
+            reads,
+            block_bytes,
+            log_bytes,
+            writes,
+        } = transaction;
+        let parts = format!(
+            "{} of {}, {}",
+            counted(u64::from(reads), "read"),
+            format_bytes(u64::from(block_bytes)),
+            counted(u64::from(writes), "random write")
+        );
+        if !transaction.may_be_commit() {
+            let read_percent = 100 * reads / (reads + writes).max(1);
+            return Err(Failure::Usage(format!(
+                "--like {reference}: {} was flushed so rarely that its flushes are no commits: \
+                 {parts} for each. Offer plain requests: --rw randrw --rwmixread {read_percent} \
+                 --bs {block_bytes}",
+                observed.device.name
+            )));
+        }
+        load.measuring.verbosity().note(&format!(
+            "--like {reference}: a transaction is {parts} and a log record of {}",
+            format_bytes(u64::from(log_bytes))
+        ));
         Ok(Self {
-            reads: transaction.reads,
-            block_bytes: transaction.block_bytes,
-            log_bytes: transaction.log_bytes,
-            writes: transaction.writes,
+            reads,
+            block_bytes,
+            log_bytes,
+            writes,
         })
     }
 

@@ -60,6 +60,7 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         failed: None,
         note: None,
         host: host_of_run(),
+        silences: Vec::new(),
         clock: measure_clock(),
         plan,
         targets,
