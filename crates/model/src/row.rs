@@ -359,23 +359,48 @@ impl LatencySummary {
             return answered;
         };
         let mut all = histogram.clone();
-        all.record_many(hang.lasted_ns, hang.requests);
-        let known_to_ns = answered.max.min(hang.lasted_ns);
+        // A record from elsewhere may state any number.
+        all.record_many(hang.lasted_ns, hang.requests.min(u64::from(u32::MAX)));
+        let shorter = histogram
+            .buckets()
+            .filter(|bucket| bucket.low_ns.saturating_add(bucket.width_ns) <= hang.lasted_ns)
+            .map(|bucket| bucket.count)
+            .sum();
+        let known = KnownLatencies {
+            all,
+            shorter,
+            longest_ns: answered.max,
+        };
         Self {
-            p50: percentile_up_to(&all, 0.50, known_to_ns),
-            p90: percentile_up_to(&all, 0.90, known_to_ns),
-            p99: percentile_up_to(&all, 0.99, known_to_ns),
-            p99_9: percentile_up_to(&all, 0.999, known_to_ns),
-            p99_99: percentile_up_to(&all, 0.9999, known_to_ns),
+            p50: known.percentile(0.50),
+            p90: known.percentile(0.90),
+            p99: known.percentile(0.99),
+            p99_9: known.percentile(0.999),
+            p99_99: known.percentile(0.9999),
             max: answered.max.max(hang.lasted_ns),
             ..answered
         }
     }
 }
 
-/// A percentile; `None` where it is unknown, or beyond a latency.
-fn percentile_up_to(histogram: &LatencyHistogram, quantile: f64, most_ns: u64) -> Option<u64> {
-    histogram.percentile(quantile).filter(|ns| *ns <= most_ns)
+/// The latencies of a row together with the waits of its requests without an answer.
+struct KnownLatencies {
+    all: LatencyHistogram,
+    /// The latencies that are shorter than these waits.
+    shorter: u64,
+    /// The longest latency of a request that was answered.
+    longest_ns: u64,
+}
+
+impl KnownLatencies {
+    /// A percentile; `None` where it is unknown, or may lie among the requests without an answer.
+    fn percentile(&self, quantile: f64) -> Option<u64> {
+        let rank = (quantile * self.all.count() as f64).ceil() as u64;
+        if rank > self.shorter {
+            return None;
+        }
+        Some(self.all.percentile(quantile)?.min(self.longest_ns))
+    }
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ fn reason_undecided(accept: &AcceptRecord) -> String {
     }
 }
 
-/// A time without an answer, such as `for 70 s while the test wrote at block 0x4a`.
+/// A time without an answer, such as `for 12 s while the test wrote at block 0x4a`.
 pub(crate) fn stall_text(stall: &TestStall) -> String {
     let lasted = format_duration(stall.lasted_ns);
     match stall.place {

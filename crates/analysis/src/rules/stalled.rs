@@ -666,7 +666,7 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         states(
             &finding.claim,
-            &["70 s while the test wrote at block 0x2800"],
+            &["1 min 10 s while the test wrote at block 0x2800"],
         );
         assert_eq!(
             finding.evidence[0].path,
