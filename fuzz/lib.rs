@@ -43,6 +43,7 @@ pub fn use_fleet(judged: FleetRecord) {
         tool: judged.tool.clone(),
         margin: fleet::MARGIN,
         missing: Vec::new(),
+        surplus: 0,
         refused: Vec::new(),
     };
     let examples = judged.examples.clone();
