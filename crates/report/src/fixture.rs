@@ -49,6 +49,7 @@ pub(crate) fn fleet(sides: usize) -> FleetRecord {
         rows: (0..sides).map(fleet_row).collect(),
         tested: Vec::new(),
         missing: Vec::new(),
+        surplus: 0,
         unmet: Vec::new(),
         refused: Vec::new(),
         sum: None,
