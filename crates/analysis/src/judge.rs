@@ -82,7 +82,11 @@ use diskproof_model::trend::RunToRun;
 /// pauses and hangs, a search for a depth that rests on nothing is undecided, and cells whose
 /// requests failed get no prediction. INSERTs can be imprecise, holes object by their effect, a hot
 /// disk says so of its health, and a disk that is slow beyond a place holds what it claims.
-pub const JUDGING_VERSION: u32 = 16;
+///
+/// 17: calls of the run itself, steps on files and servers that their disk fails are errors of the
+/// disk; silences of warm-ups, fills, scans and acceptance tests are pauses, a first answer is none;
+/// writes that failed are no lost content; limiters show in kinds of requests that share a rate.
+pub const JUDGING_VERSION: u32 = 17;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

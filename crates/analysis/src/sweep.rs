@@ -568,8 +568,8 @@ mod tests {
         assert_eq!(state(0, false), (CellState::Predicted, true));
     }
 
-    /// Above some requests in flight every second request fails after a long wait: those depths show
-    /// no knee. One failure in a thousand changes no rate.
+    /// Above some requests in flight every second request fails after a long wait: those depths
+    /// show no knee. One failure in a thousand changes no rate.
     #[test]
     fn cell_in_which_many_requests_failed_is_no_point_of_the_knee() {
         let cell = |errors: u64, hangs: bool| {

@@ -341,8 +341,8 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
     }
 }
 
-/// Returns `true` if the rate of a row may be that of a burst on a volume that has burst credits: one
-/// in another unit ended during the run.
+/// Returns `true` if the rate of a row may be that of a burst on a volume that has burst credits:
+/// one in another unit ended during the run.
 fn may_be_burst(record: &Record, index: usize) -> bool {
     let target = record.measurements[index].data.target;
     let is_untested = record

@@ -388,7 +388,8 @@ mod tests {
         assert_eq!(hint_for_flag_word("--duration", "info"), None);
     }
 
-    /// The words of the trials from outside that had no tip, or that of a flag which only looks alike.
+    /// The words of the trials from outside that had no tip, or that of a flag which only looks
+    /// alike.
     #[test]
     fn synonyms_of_a_latency_a_time_and_a_file_have_a_hint() {
         for (flag, verb, expected) in [

@@ -76,7 +76,11 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 ///
 /// 16: campaigns end a credit in the unit that blocks of several sizes agree on, and a mix with
 /// even rates has the sizes and the order of fio where it carries out a command line of fio.
-pub const METHOD_VERSION: u32 = 16;
+///
+/// 17: a scratch file that a slow disk cannot fill in time is cut, the sets of `files` shrink where
+/// writing them back takes longer than the run, their CPU is that of the operations alone, and the
+/// doubling of `load` ends at a rate of which nothing was served.
+pub const METHOD_VERSION: u32 = 17;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 

@@ -303,8 +303,8 @@ fn remove_leftover_within(
     Ok(Some(path))
 }
 
-/// The cause of an error, by what the guard says next. An error of the server is a line of the guard
-/// already, and what it says then is about the removal.
+/// The cause of an error, by what the guard says next. An error of the server is a line of the
+/// guard already, and what it says then is about the removal.
 fn cause(error: PostgresError, lines: &Receiver<String>) -> PostgresError {
     if matches!(error, PostgresError::Server(_)) {
         return error;

@@ -64,8 +64,8 @@ pub enum CutError {
     Read(String, io::Error),
     /// Nothing of the target can be read now; the path, and the kernel's error.
     #[error(
-        "{0}: it cannot be read ({1}), so nothing is known about its writes. Reconnect the disk, or \
-         restore the path to it, and verify again"
+        "{0}: it cannot be read ({1}), so nothing is known about its writes. Reconnect the disk, \
+         or restore the path to it, and verify again"
     )]
     NotReadable(String, io::Error),
     /// The system refused a thread.

@@ -149,7 +149,7 @@ impl Compared for StepOfRun<'_> {
         }
     }
 
-    /// No finding is about a step, so none can be harmless.
+    /// Only alternation makes findings harmless, and steps on files take no turns.
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, step) = (self.name, self.step());
         let is_ended_by_errors = step.data.stopped == StopReason::Errors;

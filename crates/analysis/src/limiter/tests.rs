@@ -231,8 +231,8 @@ fn dropped_workloads_without_a_row_show_the_burst_of_a_search() {
 }
 
 /// Bulk writes at an even rate on a volume whose credit in requests ends may run on one in bytes:
-/// nobody grades them. Those that vary as a medium does are the disk's, and those that the limiter of
-/// requests holds are known.
+/// nobody grades them. Those that vary as a medium does are the disk's, and those that the limiter
+/// of requests holds are known.
 #[test]
 fn even_rate_in_the_unit_without_an_end_is_not_graded() {
     // In turns of a quarter of a second.

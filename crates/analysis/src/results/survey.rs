@@ -49,18 +49,20 @@ pub(super) fn survey_clauses(surface: &SurfaceRecord) -> Vec<String> {
 fn scan_clause(scan: &Scan) -> String {
     let blocks = counted(scan.blocks, "block");
     let (failed, slow) = (scan.failed_blocks(), scan.slow_blocks);
-    if scan.unreadable_bytes > 0 {
-        let unreadable = format_bytes(scan.unreadable_bytes);
-        format!("{unreadable} could not be read, and {slow} of {blocks} read slowly")
-    } else if failed > 0 && slow > 0 {
-        // A second try read their parts, or the scan ended before it.
-        format!("{failed} of {blocks} failed at the first try, and {slow} read slowly")
+    let loss = if scan.unreadable_bytes > 0 {
+        format!("{} could not be read", format_bytes(scan.unreadable_bytes))
     } else if failed > 0 {
+        // A second try read their parts, or the scan ended before it.
         format!("{failed} of {blocks} failed at the first try")
     } else if slow > 0 {
-        format!("{slow} of {blocks} read slowly")
+        return format!("{slow} of {blocks} read slowly");
     } else {
-        format!("the scan read {blocks} without an error")
+        return format!("the scan read {blocks} without an error");
+    };
+    if slow > 0 {
+        format!("{loss}, and {slow} of {blocks} read slowly")
+    } else {
+        loss
     }
 }
 

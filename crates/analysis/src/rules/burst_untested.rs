@@ -1,7 +1,7 @@
 //! `burst-untested`: a limiter sets the figures, and the run was too short to show whether it has a
-//! burst credit. If it has one, the figures do not last. Of a volume whose credit in one unit ended,
-//! the even rates in the other unit are such figures, too. See the list of findings in the head of
-//! `bursts.rs`.
+//! burst credit. If it has one, the figures do not last. Of a volume whose credit in one unit
+//! ended, the even rates in the other unit are such figures, too. See the list of findings in the
+//! head of `bursts.rs`.
 
 use super::after_fall::{AfterFall, Fall};
 use super::burst_exhausted::{ended_credits, is_credit_known};
@@ -164,8 +164,8 @@ fn counted_name(unit: Unit) -> &'static str {
 }
 
 /// The even rate of a target in the unit in which no credit of it ended; `None` where none or both
-/// did, where a write cache may be what ended, and where the even rates differ: one limiter sets one
-/// rate, and a medium streams as it can.
+/// did, where a write cache may be what ended, and where the even rates differ: one limiter sets
+/// one rate, and a medium streams as it can.
 fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
     let credits = ended_credits(record, target);
     let credit = credits.first()?;

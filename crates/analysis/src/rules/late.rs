@@ -3,8 +3,9 @@
 
 use super::rate_limited::first_group_limit;
 use super::rule::*;
-use super::virtual_disk::telltale_field;
+use crate::mechanics::may_rotate;
 use diskproof_model::measurement::{Hang, WAKE_UP_NS};
+use diskproof_model::target::TargetIdentity;
 
 pub(super) const RULE: Rule = Rule {
     code: "late",
@@ -84,17 +85,24 @@ struct FirstRequests {
     may_be_asleep: bool,
 }
 
+/// True of a target whose disks rotate or may: of one without disks that are known, nothing is.
+fn may_sleep(record: &Record, target: &TargetIdentity) -> bool {
+    target.disks().next().is_none() || may_rotate(record, target)
+}
+
 /// A run that ended before the first requests to a target were answered.
 fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
     let stalled = record.stalled.as_ref().filter(|stalled| stalled.late)?;
-    let mut path = record.plan.targets.join(", ");
-    let mut can_sleep = false;
-    if let Some(target) = stalled.target.and_then(|index| record.targets.get(index)) {
-        path.clone_from(&target.path);
-        can_sleep = target
-            .disks()
-            .any(|disk| disk.rotational == Some(true) && !is_virtual(record, disk));
-    }
+    let (path, can_sleep) = match stalled.target.and_then(|index| record.targets.get(index)) {
+        Some(target) => (target.path.clone(), may_sleep(record, target)),
+        None => (
+            record.plan.targets.join(", "),
+            record
+                .targets
+                .iter()
+                .any(|target| may_sleep(record, target)),
+        ),
+    };
     let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;
     let reason = if may_be_asleep {
         "A sleeping disk needs up to 15 s for its first answer."
@@ -163,11 +171,6 @@ fn curve_without_time(record: &Record) -> Option<Statement> {
         ),
         evidence: vec![evidence_at(path, access.value, 0.0, "ns")],
     })
-}
-
-/// Hypervisors let their disks state that they rotate.
-fn is_virtual(record: &Record, disk: &Layer) -> bool {
-    record.host.hypervisor.is_some() && telltale_field(disk).is_some()
 }
 
 fn late_requests(record: &Record) -> Vec<LateRequests> {

@@ -327,10 +327,10 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
     false
 }
 
-/// True if a limiter explains the plateau: a documented figure of this very volume, or a round rate.
-/// At a round rate, reads and writes are alike (the less even ones count, see [`are_of_limiter`]),
-/// or the run has nothing to compare with. Any other rate needs pure reads, pure writes and a mix
-/// alike, with blocks of another size among them: no medium answers so.
+/// True if a limiter explains the plateau: a documented figure of this very volume, or a round
+/// rate. At a round rate, reads and writes are alike (the less even ones count, see
+/// [`are_of_limiter`]), or the run has nothing to compare with. Any other rate needs pure reads,
+/// pure writes and a mix alike, with blocks of another size among them: no medium answers so.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.target()];
     if documented_limit(target, one.rate, one.unit.per_second()).is_some() {

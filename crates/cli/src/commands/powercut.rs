@@ -102,19 +102,17 @@ fn run_rehearsal(
         |out| writeln!(out, "{document:#}"),
         |page| write_rehearsal(&cuts, page),
     )?;
-    Ok(exit_of(cuts.iter().map(|cut| cut.is_right)))
+    let are_right: Vec<bool> = cuts.iter().map(|cut| cut.is_right).collect();
+    Ok(exit_of(&are_right))
 }
 
 /// Done if the judgement of every cut is right, and there was one.
-fn exit_of(are_right: impl IntoIterator<Item = bool>) -> Exit {
-    let mut exit = Exit::Failed;
-    for is_right in are_right {
-        if !is_right {
-            return Exit::Failed;
-        }
-        exit = Exit::Done;
+fn exit_of(are_right: &[bool]) -> Exit {
+    if !are_right.is_empty() && are_right.iter().all(|is_right| *is_right) {
+        Exit::Done
+    } else {
+        Exit::Failed
     }
-    exit
 }
 
 #[cfg(test)]
@@ -123,8 +121,8 @@ mod tests {
 
     #[test]
     fn one_wrong_judgement_fails_a_rehearsal() {
-        assert_eq!(exit_of([true, true, true]), Exit::Done);
-        assert_eq!(exit_of([true, false, true]), Exit::Failed);
-        assert_eq!(exit_of([]), Exit::Failed);
+        assert_eq!(exit_of(&[true, true, true]), Exit::Done);
+        assert_eq!(exit_of(&[true, false, true]), Exit::Failed);
+        assert_eq!(exit_of(&[]), Exit::Failed);
     }
 }

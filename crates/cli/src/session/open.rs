@@ -60,8 +60,8 @@ pub(super) struct OpenRun {
     pub cpu_time: Option<MachineCpuTime>,
 }
 
-/// Opens the targets that the gate has admitted. A disk that fails there is a fact of the run, which
-/// has nothing else.
+/// Opens the targets that the gate has admitted. A disk that fails there is a fact of the run,
+/// which has nothing else.
 pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Opened> {
     let Granted {
         budget,

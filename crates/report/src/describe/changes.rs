@@ -103,8 +103,8 @@ fn headline_metrics(candidate: &Candidate) -> Vec<&MetricComparison> {
 }
 
 /// Reasons why figures are not comparable, and notes. After a partial run the notes come first,
-/// because they say what is missing. All beyond [`NOTES_MAX`] are dropped, but never the first note,
-/// which is the weightiest: what changes the promise of a figure.
+/// because they say what is missing. All beyond [`NOTES_MAX`] are dropped, but never the first
+/// note, which is the weightiest: what changes the promise of a figure.
 fn note_facts(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
     let mut reasons = BTreeSet::new();
     for metric in headline_metrics(candidate) {

@@ -22,8 +22,8 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// Our own sentences, whose end may qualify their beginning. They may hold foreign names: hidden
-/// characters are spelled out, and only an absurd length is cut. No line breaks between a figure and
-/// its unit.
+/// characters are spelled out, and only an absurd length is cut. No line breaks between a figure
+/// and its unit.
 pub(super) fn shown_whole(text: &str) -> String {
     if text.chars().count() > SENTENCES_CHARS_MAX {
         shown(text)

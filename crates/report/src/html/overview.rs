@@ -140,8 +140,8 @@ fn disk_lines(target: &TargetIdentity) -> Markup {
     }
 }
 
-/// What is wrong with the disk, and whether the figures can be relied on: a failure of the disk comes
-/// first, and no green box stands beside it.
+/// What is wrong with the disk, and whether the figures can be relied on: a failure of the disk
+/// comes first, and no green box stands beside it.
 fn trust_markup(verdict: &RunVerdict) -> Markup {
     let failed = verdict
         .weakness

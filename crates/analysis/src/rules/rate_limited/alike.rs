@@ -1,6 +1,6 @@
-//! Finds the workloads that ran at the rate of a limiter, but for what the machine or other programs
-//! cost them. Reads, writes and a mix at one rate are evidence of a limiter even where only one of
-//! them is exactly as even.
+//! Finds the workloads that ran at the rate of a limiter, but for what the machine or other
+//! programs cost them. Reads, writes and a mix at one rate are evidence of a limiter even where
+//! only one of them is exactly as even.
 
 use super::super::cpu_limited::is_cpu_limited;
 use super::super::engine_limited::is_near_ceiling;
@@ -16,7 +16,8 @@ const ALIKE_SHARE_MAX: f64 = 0.01;
 /// A rate that is known less exactly than this share may be any. Chosen, not measured.
 const HALF_WIDTH_SHARE_MAX: f64 = 0.05;
 /// If each of many requests in flight gets more than this share of the rate of a single one, the
-/// requests in flight set the rate, not a limiter. Chosen, not measured: that of the limit of a row.
+/// requests in flight set the rate, not a limiter. Chosen, not measured: that of the limit of a
+/// row.
 const WAITING_SHARE_MAX: f64 = 0.5;
 
 /// The workloads at about the rate of an even one, in the order of the record, without those that
@@ -104,8 +105,8 @@ fn total_rate(row: &Row, unit: Unit) -> f64 {
         .sum()
 }
 
-/// True if the same workload with fewer requests in flight shows that most of the many wait for each
-/// other. A disk that answers each in the same time gives all kinds one rate, too.
+/// True if the same workload with fewer requests in flight shows that most of the many wait for
+/// each other. A disk that answers each in the same time gives all kinds one rate, too.
 fn waits_for_others(record: &Record, one: &EvenWorkload<'_>) -> bool {
     let row = one.measured.row;
     let own = &row.data.workload;
@@ -139,9 +140,9 @@ mod tests {
     const NOISE: [u64; 5] = [0, 3, 6, 9, 12];
     const NOISE_OF_EACH: [u64; 5] = [0, 2, 3, 5, 7];
 
-    /// A volume that allows 14,000 requests a second: the deep reads are as even as its limiter, and
-    /// the others vary by some percent around a rate that is lower by `lost` in a thousand. Single
-    /// reads reach `single` a second.
+    /// A volume that allows 14,000 requests a second: the deep reads are as even as its limiter,
+    /// and the others vary by some percent around a rate that is lower by `lost` in a thousand.
+    /// Single reads reach `single` a second.
     fn volume(lost: u64, single: u64) -> Record {
         fixture::changed(|run| {
             run.facts.host.hypervisor = Some("kvm".to_owned());

@@ -81,7 +81,8 @@ fn fit_strokes(plan: &mut Plan, target_bytes: u64) {
 }
 
 /// Returns `true` if the plan has a span in bytes that does not follow from the target: that of the
-/// user. The spans of a sweep, and the log segments of `commit`, are sizes, whatever the target has.
+/// user. The spans of a sweep, and the log segments of `commit`, are sizes, whatever the target
+/// has.
 fn has_other_spans(plan: &Plan) -> bool {
     if plan.sweep().is_some() || plan.origin.verb == "commit" {
         return false;
