@@ -339,7 +339,8 @@ fn search_pause(record: &Record) -> Option<Pause> {
 fn pause_before_survey(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let silence_ns = surface.data.silence_before_ns;
-    if may_have_woken(record, surface.data.target, silence_ns) {
+    // The requests before a survey are as long as those of a scan.
+    if silence_ns < SINGLE_NS_MIN || may_have_woken(record, surface.data.target, silence_ns) {
         return None;
     }
     pause_before(
