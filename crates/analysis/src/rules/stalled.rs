@@ -381,8 +381,8 @@ fn pauses_of_preparation(record: &Record) -> Vec<Pause> {
             continue;
         }
         let place = match record.targets.get(silence.target) {
-            Some(target) => format!("the first workload on {}", target.path),
-            None => "the first workload".to_owned(),
+            Some(target) => format!("the next workload on {}", target.path),
+            None => "the next workload".to_owned(),
         };
         let path = format!("/silences/{index}/length_ns");
         pauses.extend(pause_before(&place, silence.length_ns, path));
