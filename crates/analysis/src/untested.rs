@@ -248,6 +248,12 @@ mod tests {
     #[test]
     fn requests_that_the_kernel_joins_do_not_show_the_disk() {
         let mut record = fixture::record();
+        // The deep writes reach the same rate.
+        for row in &mut record.measurements {
+            if row.data.ops.contains_key(&OpKind::Write) {
+                (row.data.device.read_ops, row.data.device.write_ops) = (1, 1);
+            }
+        }
         let highest = kept(&record);
         assert!(highest.starts_with("10,000/s"), "{highest}");
         let deep_reads = record

@@ -174,6 +174,8 @@ fn is_of_page_cache(record: &Record) -> bool {
     !record.measurements.is_empty()
         && record.results.is_empty()
         && record.stalled.is_none()
+        && record.failed.is_none()
+        && record.silences.is_empty()
         && record.measurements.iter().all(is_row_of_page_cache)
 }
 

@@ -27,8 +27,9 @@ pub(super) const RULE: Rule = Rule {
 /// Points of the curve named as evidence.
 const POINTS_NAMED_MAX: usize = 10;
 
-/// Errors of operations on files that another program has removed, or made in their place.
-const DONE_BY_OTHERS: [&str; 2] = ["ENOENT", "EEXIST"];
+/// Errors of operations on files that are none of the disk: another program has removed the file or
+/// made one in its place, or the filesystem is full.
+const NOT_OF_THE_DISK: [&str; 4] = ["ENOENT", "EEXIST", "ENOSPC", "EDQUOT"];
 
 /// The errors of a run. The scan of a survey has its own findings.
 #[derive(Default)]
@@ -157,7 +158,7 @@ impl<'a> Failures<'a> {
         for (number, step) in files.steps.iter().enumerate() {
             let place = step.data.step.name();
             for (errno, count) in &step.data.op.errors {
-                if *count == 0 || DONE_BY_OTHERS.contains(&errno.as_str()) {
+                if *count == 0 || NOT_OF_THE_DISK.contains(&errno.as_str()) {
                     continue;
                 }
                 *self.totals.entry(errno).or_default() += count;

@@ -264,7 +264,7 @@ mod tests {
         };
         let finding = silent(8, Some(false), None);
         assert_eq!(finding.severity, Severity::Warning);
-        states(&finding.claim, &["/data", "random-read-d32 for 8.0 s"]);
+        states(&finding.claim, &["/data", "for 8.0 s in random-read-d32"]);
         assert_eq!(finding.evidence[0].path, "/stalled/lasted_ns");
         // A disk that sleeps is not accused; one of a hypervisor only states that it rotates.
         for (seconds, hypervisor, severity) in [

@@ -368,7 +368,7 @@ mod tests {
         });
         let finding = check(&woken).unwrap();
         assert_eq!(finding.severity, Severity::Note);
-        states(&finding.claim, &["8.0 s"]);
+        states(&finding.claim, &["8.00 s"]);
         assert!(finding.evidence[0].path.ends_with("/data/first_answer_ns"));
         let codes: Vec<&str> = woken
             .findings

@@ -339,8 +339,8 @@ fn search_pause(record: &Record) -> Option<Pause> {
 fn pause_before_survey(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let silence_ns = surface.data.silence_before_ns;
-    let target = record.targets.get(surface.data.target)?;
-    if silence_ns < ROTATING_NS && may_rotate(record, target) {
+    // The requests before a survey are as long as those of a scan.
+    if silence_ns < SINGLE_NS_MIN || may_have_woken(record, surface.data.target, silence_ns) {
         return None;
     }
     pause_before(
@@ -354,20 +354,35 @@ fn pause_before_survey(record: &Record) -> Option<Pause> {
 fn pause_before_inserts(record: &Record) -> Option<Pause> {
     for (index, result) in record.results.iter().enumerate() {
         if let TaskResult::Inserts(inserts) = result {
+            let silence_ns = inserts.silence_before_ns;
+            if may_have_woken(record, 0, silence_ns) {
+                return None;
+            }
             let path = format!("/results/{index}/silence_before_ns");
-            return pause_before(INSERTS, inserts.silence_before_ns, path);
+            return pause_before(INSERTS, silence_ns, path);
         }
     }
     None
+}
+
+/// True of a silence in which a rotating disk may have started its motor.
+fn may_have_woken(record: &Record, target: usize, silence_ns: u64) -> bool {
+    match record.targets.get(target) {
+        Some(target) => silence_ns < ROTATING_NS && may_rotate(record, target),
+        None => false,
+    }
 }
 
 /// The silences of targets before workloads that never began.
 fn pauses_of_preparation(record: &Record) -> Vec<Pause> {
     let mut pauses = Vec::new();
     for (index, silence) in record.silences.iter().enumerate() {
+        if may_have_woken(record, silence.target, silence.length_ns) {
+            continue;
+        }
         let place = match record.targets.get(silence.target) {
-            Some(target) => format!("the first workload on {}", target.path),
-            None => "the first workload".to_owned(),
+            Some(target) => format!("the next workload on {}", target.path),
+            None => "the next workload".to_owned(),
         };
         let path = format!("/silences/{index}/length_ns");
         pauses.extend(pause_before(&place, silence.length_ns, path));
@@ -767,7 +782,6 @@ mod tests {
         assert_eq!(check(&accepted::accepted(Fault::None)), None);
     }
 
-    /// The disk was silent before the first request of the survey, or before the server started.
     /// The disk was silent for 20 s while the scratch file was filled, and the run ended then.
     #[test]
     fn silence_before_a_workload_that_never_began_is_a_pause() {
@@ -788,11 +802,15 @@ mod tests {
         assert_eq!(check(&record(SECOND / 10)), None);
     }
 
+    /// The disk was silent before the first request of the survey, or before the server started. A
+    /// rotating disk may have started its motor.
     #[test]
     fn silence_before_a_survey_and_before_inserts_is_theirs() {
-        let survey = surveyed::faulty(|survey| survey.silence_before_ns = 4 * SECOND);
+        let starting = surveyed::faulty(|survey| survey.silence_before_ns = 4 * SECOND);
+        assert_eq!(check(&starting), None);
+        let survey = surveyed::faulty(|survey| survey.silence_before_ns = 16 * SECOND);
         let finding = check(&survey).unwrap();
-        states(&finding.claim, &["4.0 s before the requests of the survey"]);
+        states(&finding.claim, &["16 s before the requests of the survey"]);
         let mut inserts = inserted("a", &[100.0, 101.0]);
         let TaskResult::Inserts(server) = &mut inserts.results[0] else {
             panic!("{:?}", inserts.results);

@@ -103,8 +103,13 @@ impl Bench {
             if fill == Fill::Whole {
                 self.shrink(index, workload, sink)?;
             }
+            let target = &self.targets[index];
+            let least_bytes = match fill {
+                Fill::Whole => goal.least_bytes.min(target.capacity_bytes()),
+                Fill::Within { .. } => goal.least_bytes,
+            };
             // A file cut to what its layout had time for may be too small for a later workload.
-            if self.targets[index].usable_bytes() < goal.least_bytes {
+            if target.usable_bytes() < least_bytes {
                 sink.progress.end_late();
                 return Err(EarlyEnd::interrupted());
             }
@@ -147,6 +152,8 @@ impl Bench {
             return Ok(());
         }
         target.trim_to_written()?;
+        self.mark_written(index);
+        let target = &self.targets[index];
         sink.verbosity.note(&format!(
             "{}: the target was too slow to fill {} in time, so the scratch file has {}",
             target.identity().path,

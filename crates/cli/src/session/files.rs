@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The shown rate is that of this last time.
 const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
 /// A run that is over waits so long for the removal of its files. Chosen, not measured.
-const REMOVED_WITHIN: Duration = Duration::from_secs(5);
+const REMOVED_WITHIN: Duration = Duration::from_secs(3);
 /// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 

@@ -140,11 +140,14 @@ fn honest_disk_is_accepted_and_its_reads_are_proved_by_counters() {
 #[test]
 fn disk_that_hangs_for_seconds_in_a_test_is_told_of() {
     needs!("losetup", "fusermount3");
-    let drive = Drive::new(
-        "bandwidth=8MB,stall=500ms+4s,stall=6s+4s,stall=12s+4s",
-        64 * MIB,
-    );
-    let record = drive.accept(&["--json"]).record();
+    let drive = Drive::new("write-bandwidth=8MB", 64 * MIB);
+    let mut child = drive.command(&["--quiet", "--json"]);
+    let child = child.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    assert!(eventually(|| drive.disk.stats().written_bytes > 4 * MIB));
+    drive.disk.hang();
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    drive.disk.answer_again();
+    let record = Ran::from(child.wait_with_output().unwrap()).record();
     let accept = accepted(&record);
     let longest = accept.data.stalls.first().expect("a stall");
     assert!(longest.lasted_ns >= 2_000_000_000, "{longest:?}");
@@ -193,7 +196,7 @@ fn disk_with_a_block_that_cannot_be_written_is_rejected_without_a_size() {
     let accept = accepted(&record);
     assert_eq!(accept.figures.fraud, None);
     assert_eq!(accept.data.failed_writes_bytes, 4096);
-    assert_eq!(record.findings[0].code, "wrong-content");
+    assert_eq!(record.findings[0].code, "unwritable-blocks");
 }
 
 #[test]
@@ -501,6 +504,11 @@ fn disk_that_vanishes_in_either_phase_ends_the_test_and_it_goes_on_when_it_is_ba
         let ran = Ran::from(child.wait_with_output().unwrap());
         let record = ran.exits(4).record();
         let accept = accepted(&record);
+        let mut findings = record.findings.iter();
+        assert!(
+            findings.any(|finding| finding.code == "io-errors"),
+            "{phase}"
+        );
         // A disk that is gone has no bad blocks and no false size.
         assert_eq!(accept.figures.verdict, AcceptVerdict::Undecided, "{phase}");
         assert_eq!(accept.figures.real_bytes, None, "{phase}");

@@ -535,8 +535,8 @@ fn scan_that_is_killed_while_nothing_hangs_is_in_the_history_with_what_it_found(
     // 25 s, of which some ten pass before anything is kept.
     let disk = sim_disk(
         &here.place,
-        "bandwidth=8MB,eio-read=4194816-4195840",
-        200 << 20,
+        "bandwidth=80MB,eio-read=4194816-4195840",
+        2000 << 20,
     );
     let path = disk.path().to_str().unwrap();
     let line = format!("curve {path} --points 0 --no-access --scan --json");

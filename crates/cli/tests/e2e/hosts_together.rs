@@ -8,6 +8,7 @@ use diskproof_simdisk::spec::parse;
 use diskproof_simdisk::testbed::{TempDir, place};
 use serde_json::Value;
 use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -71,11 +72,15 @@ fn left_out(fleet: &Value) -> Vec<&str> {
 fn hosts_together_give_the_sum_of_their_disks() {
     needs!("fusermount3");
     let here = place();
-    let start = in_seconds(4);
+    // The disks are written before.
+    let start = in_seconds(8);
     let (mut served, mut commands) = (Vec::new(), Vec::new());
     for rank in 0..3 {
         let disk = here.path().join(format!("disk{rank}"));
         served.push(SimDisk::serve(parse(DISK).unwrap(), 64 << 20, &disk).unwrap());
+        // What was never written is not read from the disk.
+        let mut whole = File::options().write(true).open(&disk).unwrap();
+        whole.write_all(&vec![1; 64 << 20]).unwrap();
         let target = disk.to_str().unwrap();
         commands.push(together(target, rank, &start, &["--time", "4s"]));
     }

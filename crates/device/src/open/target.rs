@@ -542,6 +542,14 @@ impl OpenTarget {
         self.silence_ns.swap(0, Ordering::Relaxed)
     }
 
+    /// Takes back silences that were handed out to what is no result.
+    pub fn return_silences(&self, silence_ns: u64, first_answer_ns: u64) {
+        self.silence_ns.fetch_max(silence_ns, Ordering::Relaxed);
+        self.first_answer
+            .ns
+            .fetch_max(first_answer_ns, Ordering::Relaxed);
+    }
+
     fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError {
         move |errno| OpenError::from_errno(&self.identity.path, doing, errno)
     }

@@ -695,6 +695,13 @@ fn keep_silences(
         log.note_answers(open);
         let around_ns = log.around_ns();
         if phase == Phase::Layout {
+            // What its own preparation took is for the next workload, too.
+            for layout in measurements
+                .iter()
+                .filter(|layout| layout.target == log.target)
+            {
+                open.return_silences(layout.silence_before_ns, layout.first_answer_ns);
+            }
             // Without counters, a page cache that is written back is not told from a silent disk.
             let is_seen = open.identity().disks().next().is_some()
                 || measurements

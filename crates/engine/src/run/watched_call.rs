@@ -5,7 +5,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::{CHECK_EVERY, ENDED_NS, StallTimeout};
 use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
 use diskproof_device::{OpenTarget, Pulse};
-use diskproof_model::measurement::SILENCE_NS_MIN;
+use diskproof_model::measurement::{SILENCE_NS_MIN, WAKE_UP_NS};
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
@@ -192,8 +192,14 @@ pub(crate) fn write_back_before_run(
         }
         written => written?,
     };
+    // A rotating disk empties its cache in silence, and so may whatever is behind a virtual one.
+    let usual_ns = if target.identity().rotational() == Some(false) {
+        FLUSH_NS
+    } else {
+        WAKE_UP_NS
+    };
     if is_counted {
-        note_silence(target, returned.longest_silence_ns, FLUSH_NS);
+        note_silence(target, returned.longest_silence_ns, usual_ns);
     }
     returned
         .value

@@ -35,7 +35,7 @@ pub(crate) fn blocks(sum: &FleetSum) -> Vec<Block> {
     }
     for undecided in &sum.undecided {
         let text = format!(
-            "{}: {}: {} ({}), so this sum is not what the disks give",
+            "{}: {}: {} ({}), so there is no sum",
             undecided.workload, undecided.name, undecided.reason.why, undecided.reason.code
         );
         blocks.push(Block::toned_fact(Tone::Warning, "no sum", text));

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 
 /// The launches of these runs, the oldest first. A launcher starts a host or rank once, so those
 /// that come again are of another launch, if they are at least half of all; fewer are runs that
-/// were repeated. Launches are split at the longest time between two starts.
+/// were repeated. Launches are split at the longest time between two starts, where the earlier one
+/// had ended: what measures at the same time is one launch, and machines may share a name.
 pub(super) fn launches(runs: &[RunInSlots]) -> Vec<Vec<&RunInSlots>> {
     let mut ordered: Vec<&RunInSlots> = runs.iter().collect();
     ordered.sort_by_key(|run| first_slot_ns(run));
@@ -25,7 +26,11 @@ fn divide<'r>(runs: Vec<&'r RunInSlots>, launches: &mut Vec<Vec<&'r RunInSlots>>
     };
     let (earlier, later) = runs.split_at(cut);
     let is_launch = |part: &[&RunInSlots]| names_of(part).len() * 2 >= names;
-    if is_launch(earlier) && is_launch(later) {
+    let had_ended = later.first().is_none_or(|first| {
+        let mut ends = earlier.iter().map(|run| last_slot_end_ns(run));
+        ends.all(|end_ns| end_ns <= first_slot_ns(first))
+    });
+    if had_ended && is_launch(earlier) && is_launch(later) {
         divide(earlier.to_vec(), launches);
         divide(later.to_vec(), launches);
     } else {
@@ -63,6 +68,19 @@ struct Gap {
 /// launch have the same, but for the errors of their clocks.
 fn first_slot_ns(run: &RunInSlots) -> i128 {
     run.clock.started_ns + i128::from(run.together.first_slot_ns)
+}
+
+/// The end of the last slot that a run measured, in nanoseconds since 1970; the start of the first
+/// one where it measured none.
+fn last_slot_end_ns(run: &RunInSlots) -> i128 {
+    let mut end_ns = first_slot_ns(run);
+    for row in &run.rows {
+        for slot in &row.slots {
+            let slot_end_ns = slot.start_ns.saturating_add(slot.wall_ns);
+            end_ns = end_ns.max(run.clock.started_ns + i128::from(slot_end_ns));
+        }
+    }
+    end_ns
 }
 
 /// A launch before the newest, as the document has it.

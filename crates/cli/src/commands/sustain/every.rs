@@ -484,7 +484,15 @@ impl<'a> Series<'a> {
                 own.push(point);
             }
         }
-        Ok(MeasuredOnce::Ended(measured.exit()?))
+        // What failed has a record, which counts it.
+        let exit = match measured.exit() {
+            Ok(exit) => exit,
+            Err(error) => {
+                eprint_line(&format!("warning: {error:#}"));
+                exit_of(&error)
+            }
+        };
+        Ok(MeasuredOnce::Ended(exit))
     }
 
     /// Prints the trend of the points.
