@@ -84,8 +84,9 @@ use diskproof_model::trend::RunToRun;
 /// disk says so of its health, and a disk that is slow beyond a place holds what it claims.
 ///
 /// 17: calls of the run itself, steps on files and servers that their disk fails are errors of the
-/// disk; silences of warm-ups, fills, scans and acceptance tests are pauses, a first answer is none;
-/// writes that failed are no lost content; limiters show in kinds of requests that share a rate.
+/// disk; silences of warm-ups, fills, scans and acceptance tests are pauses, a first answer is
+/// none; writes that failed are no lost content; limiters show in kinds of requests that share a
+/// rate.
 pub const JUDGING_VERSION: u32 = 17;
 
 /// Everything about a run that is not a measurement.

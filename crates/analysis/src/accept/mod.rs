@@ -2,6 +2,7 @@
 //! ([`AcceptTest`]), and judges what came back (`accept_record`). The engine moves the pieces;
 //! docs/accept.md describes the test.
 
+mod accepted_bytes;
 mod cells;
 mod failed_writes;
 mod filler;

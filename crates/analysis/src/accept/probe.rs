@@ -7,10 +7,10 @@
 //! step lies within one window beyond R. It overwrites part of the window, or is lost. No power of
 //! two is assumed. Where a fraud is found, blocks near its *edge* find the real capacity.
 
+use super::accepted_bytes::accepted_bytes;
 use super::filler::filler_offsets;
 use super::fraud::Places;
 use super::progress::TestProgress;
-use super::test_run::accepted_bytes;
 use diskproof_model::accept::{
     AcceptMeasurement, BLOCK_BYTES, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceStates,
     salted, shuffled,

@@ -1,11 +1,10 @@
 //! Chooses what an acceptance test moves next, for the full pass and for the probe.
 
+use super::accepted_bytes::accepted_bytes;
 use super::probe::Probe;
 use super::progress::TestProgress;
 use super::whole::WholePass;
-use diskproof_model::accept::{
-    AcceptMeasurement, Batch, MovedBytes, MovedPiece, Pass, Piece, Procedure,
-};
+use diskproof_model::accept::{AcceptMeasurement, Batch, MovedPiece, Pass, Piece, Procedure};
 
 /// An acceptance test in progress: the caller moves the pieces of [`AcceptTest::next_batch`] and
 /// passes what came of them to [`AcceptTest::add`], in turn. The test depends only on the plan's
@@ -91,14 +90,4 @@ impl AcceptTest {
             Steps::Probe(_) => Vec::new(),
         }
     }
-}
-
-/// The part of a write that the disk accepted, with its time. A write that failed has no rate.
-pub(super) fn accepted_bytes(piece: Piece, written: &MovedPiece) -> MovedBytes {
-    let bytes = piece.length_bytes.saturating_sub(written.bad_bytes.sum());
-    let ns = match bytes {
-        0 => 0,
-        _ => written.ns,
-    };
-    MovedBytes { bytes, ns }
 }

@@ -5,10 +5,10 @@
 //! back right. Where that seems so, a *cache check* follows: more is written to empty the cache,
 //! and these chunks are read again.
 
+use super::accepted_bytes::accepted_bytes;
 use super::cells::cell_of;
 use super::lowest::lowest_bad;
 use super::progress::TestProgress;
-use super::test_run::accepted_bytes;
 use diskproof_model::accept::{
     AcceptMeasurement, Batch, Edge, MovedBytes, MovedPiece, Pass, Piece, PieceState, PieceStates,
     PositionCell, chunks, shuffled,

@@ -3,6 +3,7 @@
 //! evenly than a medium answers.
 
 mod alike;
+mod even;
 mod group;
 
 use super::rule::*;
@@ -12,8 +13,10 @@ use crate::mechanics::{full_from, has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use alike::{alike_workloads, are_of_limiter};
 use diskproof_model::digits::figure_text;
+use even::{DIFFERENCE_SHARE_MAX, EvenWorkload, usual_unit};
 use group::by_group;
 
+pub(super) use even::are_near;
 pub(super) use group::{GroupStatement, first_group_limit, limit_of_workload};
 pub(crate) use group::{RateOfKind, reached_group_limit};
 
@@ -31,42 +34,9 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Reads and writes of one limiter differ by at most this share. Chosen, not measured.
-const DIFFERENCE_SHARE_MAX: f64 = 0.005;
-
 /// A group's limit is certain, so it goes before what the rates suggest.
 fn check(record: &Record) -> Option<Diagnosis> {
     by_group(record).or_else(|| by_plateau(record))
-}
-
-/// A workload whose rate is more even than a medium's.
-#[derive(Clone)]
-struct EvenWorkload<'a> {
-    measured: Measured<'a>,
-    /// Per second, of the quantity that volumes limit at its block size.
-    rate: f64,
-    unit: Unit,
-    scatter: f64,
-}
-
-impl EvenWorkload<'_> {
-    fn target(&self) -> usize {
-        self.measured.row.data.target
-    }
-
-    fn has_same_rate(&self, other: &Self) -> bool {
-        self.target() == other.target()
-            && self.unit == other.unit
-            && are_near(self.rate, other.rate)
-    }
-
-    /// The rate of a workload beside that of this one.
-    fn evidence_of(&self, measured: Measured<'_>) -> Evidence {
-        let (kind, op) = measured.row.headline_ops()[0];
-        let rate = RateFigure::new(op, self.unit);
-        let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
-        measured.evidence(&place, rate.value, self.rate, self.unit.per_second())
-    }
 }
 
 /// The workloads at one rate that a limiter explains.
@@ -147,11 +117,6 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
         rows: plateau.rows(),
         evidence: plateau.evidence(),
     })
-}
-
-/// True of two rates that one limiter may set.
-pub(super) fn are_near(one: f64, other: f64) -> bool {
-    (one / other - 1.0).abs() <= DIFFERENCE_SHARE_MAX
 }
 
 /// The finding of a plateau that a limiter explains; `None` where there is none.
@@ -252,11 +217,6 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
 fn streams_from_platter(record: &Record, row: &Row) -> bool {
     let target = &record.targets[row.data.target];
     row.data.workload.access == Access::Sequential && has_platters(record, target)
-}
-
-/// The unit in which volumes usually limit a row, by the size of its blocks.
-fn usual_unit(row: &Row) -> Unit {
-    Unit::usual(f64::from(row.data.workload.block_bytes))
 }
 
 /// Operations and bytes in each full cell of the steady part.

@@ -7,8 +7,8 @@ mod tool_end;
 
 pub(crate) use exit_code::{exit_of_record, has_errors};
 
+use super::ended_run::EndedRun;
 use super::job::StdoutForm;
-use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::interrupt;

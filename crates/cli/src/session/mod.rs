@@ -10,6 +10,7 @@ mod cell_errors;
 mod conclude;
 mod damaged_blocks;
 mod drive;
+mod ended_run;
 mod fences;
 mod files;
 mod gate;
@@ -34,12 +35,12 @@ mod watchdog;
 mod workloads;
 
 pub(crate) use conclude::{Measured, exit_of_record, has_errors, process_may_stay};
+pub(crate) use ended_run::EndedRun;
 pub(crate) use gate::admit_all;
 pub(crate) use job::{AgreedChanges, MeasuringJob, ProgressView, SettingCommands, StdoutForm};
 pub(crate) use open::run_facts;
 pub(crate) use sides::{ComparedSides, SideResults, side_name};
 pub(crate) use sink::EarlyEnd;
-pub(crate) use watchdog::EndedRun;
 
 use crate::failure::Failure;
 use crate::interrupt;

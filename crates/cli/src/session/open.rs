@@ -7,6 +7,7 @@ mod facts;
 mod targets;
 
 use super::bench::Bench;
+use super::ended_run::EndedRun;
 use super::fences::join;
 use super::gate::Granted;
 use super::job::{AgreedChanges, MeasuringJob, ProgressView, SettingCommands, StdoutForm};
@@ -14,7 +15,6 @@ use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sides::ComparedSides;
 use super::sink::Sink;
-use super::watchdog::EndedRun;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
 use crate::interrupt;

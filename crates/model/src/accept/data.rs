@@ -3,7 +3,6 @@
 
 use super::layout::{Pass, Piece, chunk_bytes};
 use super::states::{PieceState, PieceStates};
-use super::unwritten::UnwrittenRange;
 use crate::divisor::greatest_common_divisor;
 use crate::health::DiskHealth;
 use crate::measurement::{ByteCount, CacheUse, DeviceUse, Hang};
@@ -720,6 +719,22 @@ pub struct CountedReads {
     pub asked_bytes: u64,
     /// As the kernel counted them for the disks.
     pub counted_bytes: u64,
+}
+
+/// Neighbouring bytes whose last write failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnwrittenRange {
+    /// First byte of the range on the device.
+    pub offset_bytes: u64,
+    /// Length in bytes.
+    pub length_bytes: u64,
+}
+
+impl UnwrittenRange {
+    /// The first byte behind it.
+    pub(super) fn end_bytes(&self) -> u64 {
+        self.offset_bytes.saturating_add(self.length_bytes)
+    }
 }
 
 impl AcceptMeasurement {

@@ -1,29 +1,12 @@
 //! Knows where the last write of an acceptance test failed. What comes back from there shows no
 //! fault: only a write that the disk acknowledged is promised.
 
-use super::data::{AcceptMeasurement, BadBytes, BadContent, BadRange, MovedPiece};
+use super::data::{AcceptMeasurement, BadBytes, BadContent, BadRange, MovedPiece, UnwrittenRange};
 use super::layout::Piece;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
 /// At most so many ranges are kept: a record stays below a few megabytes. With more, a disk is
 /// rejected for the writes that failed anyway.
 const UNWRITTEN_MAX: usize = 20_000;
-
-/// Neighbouring bytes whose last write failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct UnwrittenRange {
-    /// First byte of the range on the device.
-    pub offset_bytes: u64,
-    /// Length in bytes.
-    pub length_bytes: u64,
-}
-
-impl UnwrittenRange {
-    fn end_bytes(&self) -> u64 {
-        self.offset_bytes.saturating_add(self.length_bytes)
-    }
-}
 
 impl AcceptMeasurement {
     /// Notes the outcome of a write: what failed of it is not written, and the rest is.

@@ -6,7 +6,7 @@ use super::super::cpu_limited::is_cpu_limited;
 use super::super::engine_limited::is_near_ceiling;
 use super::super::rule::*;
 use super::super::starved::is_workload_starved;
-use super::{EvenWorkload, usual_unit};
+use super::even::{EvenWorkload, usual_unit};
 use crate::limiter::Unit;
 use crate::mechanics::is_real_disk;
 

@@ -3,8 +3,8 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::UndecidedMeans;
 use crate::interrupt;
+use crate::session::ended_run::EndedRun;
 use crate::session::sink::EarlyEnd;
-use crate::session::watchdog::EndedRun;
 use crate::stdio::eprint_line;
 use anyhow::Result;
 use diskproof_engine::RunError;

@@ -3,8 +3,8 @@
 
 use crate::interrupt;
 use crate::session::damaged_blocks::damaged_block_lines;
+use crate::session::ended_run::EndedRun;
 use crate::session::sink::EarlyEnd;
-use crate::session::watchdog::EndedRun;
 use crate::stdio::Verbosity;
 use crate::tool_lines::{SharedPrinter, ToolEnd};
 use diskproof_analysis::rules::{Check, rule};

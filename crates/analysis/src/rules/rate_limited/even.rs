@@ -1,0 +1,47 @@
+//! A workload whose rate is more even than a medium's.
+
+use super::super::rule::*;
+use crate::limiter::Unit;
+
+/// Reads and writes of one limiter differ by at most this share. Chosen, not measured.
+pub(super) const DIFFERENCE_SHARE_MAX: f64 = 0.005;
+
+/// A workload whose rate is more even than a medium's.
+#[derive(Clone)]
+pub(super) struct EvenWorkload<'a> {
+    pub(super) measured: Measured<'a>,
+    /// Per second, of the quantity that volumes limit at its block size.
+    pub(super) rate: f64,
+    pub(super) unit: Unit,
+    pub(super) scatter: f64,
+}
+
+impl EvenWorkload<'_> {
+    pub(super) fn target(&self) -> usize {
+        self.measured.row.data.target
+    }
+
+    pub(super) fn has_same_rate(&self, other: &Self) -> bool {
+        self.target() == other.target()
+            && self.unit == other.unit
+            && are_near(self.rate, other.rate)
+    }
+
+    /// The rate of a workload beside that of this one.
+    pub(super) fn evidence_of(&self, measured: Measured<'_>) -> Evidence {
+        let (kind, op) = measured.row.headline_ops()[0];
+        let rate = RateFigure::new(op, self.unit);
+        let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
+        measured.evidence(&place, rate.value, self.rate, self.unit.per_second())
+    }
+}
+
+/// True of two rates that one limiter may set.
+pub(crate) fn are_near(one: f64, other: f64) -> bool {
+    (one / other - 1.0).abs() <= DIFFERENCE_SHARE_MAX
+}
+
+/// The unit in which volumes usually limit a row, by the size of its blocks.
+pub(super) fn usual_unit(row: &Row) -> Unit {
+    Unit::usual(f64::from(row.data.workload.block_bytes))
+}
