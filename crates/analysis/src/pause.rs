@@ -29,7 +29,8 @@ const WAITING_MIN: u64 = 2;
 
 /// The longest pause of the disk in a measurement; `None` without one. One that the page cache, the
 /// load itself or the usual latency explains is none. A target that hangs has no pause. Its disk
-/// may need `made_ready_ns` before the requests, to empty its cache.
+/// may need `made_ready_ns` before the requests, or for the first sync of a slice, to empty its
+/// cache.
 pub(crate) fn longest_pause(measured: &Measurement, made_ready_ns: u64) -> Option<SeenPause> {
     // The page cache makes writers wait until it has written enough; that is how it works. Where
     // each write is synced it holds no more than that one.
@@ -45,7 +46,7 @@ pub(crate) fn longest_pause(measured: &Measurement, made_ready_ns: u64) -> Optio
     );
     let unmeasured_pause = longer(
         pause_before(measured, made_ready_ns),
-        pause_around(measured),
+        pause_around(measured, made_ready_ns),
     );
     let mut seen = longer(measured_pause, unmeasured_pause)?;
     let length_ns = seen.length_ns;
@@ -140,9 +141,14 @@ fn pause_before(measured: &Measurement, made_ready_ns: u64) -> Option<SeenPause>
 
 /// The silence of the target while requests of the workload were in flight, in the warm-up or over
 /// the end of its measured time. No cell has it.
-fn pause_around(measured: &Measurement) -> Option<SeenPause> {
+fn pause_around(measured: &Measurement, made_ready_ns: u64) -> Option<SeenPause> {
     let silence_ns = measured.silence_around_ns;
-    if silence_ns < LENGTH_NS_MIN {
+    let least_ns = if measured.workload.commits() {
+        LENGTH_NS_MIN.max(made_ready_ns)
+    } else {
+        LENGTH_NS_MIN
+    };
+    if silence_ns < least_ns {
         return None;
     }
     Some(SeenPause {
