@@ -1,14 +1,13 @@
 //! `--together`: several runs at the same instants, as several hosts would make them, and their sum
 //! by `merge`.
 
-use crate::program::{Ran, diskproof, needs, program, program_path, random_file, run};
+use crate::program::{Ran, diskproof, needs, program, program_path, random_file, run, write_disk};
 use diskproof_model::record::Record;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
 use diskproof_simdisk::testbed::{TempDir, place};
 use serde_json::Value;
 use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -78,9 +77,7 @@ fn hosts_together_give_the_sum_of_their_disks() {
     for rank in 0..3 {
         let disk = here.path().join(format!("disk{rank}"));
         served.push(SimDisk::serve(parse(DISK).unwrap(), 64 << 20, &disk).unwrap());
-        // What was never written is not read from the disk.
-        let mut whole = File::options().write(true).open(&disk).unwrap();
-        whole.write_all(&vec![1; 64 << 20]).unwrap();
+        write_disk(&disk, 64 << 20);
         let target = disk.to_str().unwrap();
         commands.push(together(target, rank, &start, &["--time", "4s"]));
     }

@@ -3,6 +3,7 @@
 
 use crate::program::{
     PipedRun, Ran, diskproof, eventually, names, needs, program, program_path, random_file, run,
+    write_disk,
 };
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
@@ -184,6 +185,7 @@ fn series_that_was_killed_goes_on_and_ends() {
     let here = place();
     let disk = here.path().join("disk");
     let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
+    write_disk(&disk, 64 << 20);
     let history = here.path().join("history.db");
     let command = format!(
         "sustain {} --every 20s --for 40s --time 10s --rate 50 --history {} --json",

@@ -483,6 +483,12 @@ pub(crate) fn has_ended(process: u32) -> bool {
         .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tZ")))
 }
 
+/// Writes a simulated disk whole: blocks that were never written are not read from the disk.
+pub(crate) fn write_disk(path: &Path, size_bytes: usize) {
+    let mut disk = std::fs::File::options().write(true).open(path).unwrap();
+    std::io::Write::write_all(&mut disk, &vec![1; size_bytes]).unwrap();
+}
+
 /// Writes a file of incompressible data.
 pub(crate) fn random_file(path: &Path, size_bytes: u64) {
     let mut source = std::io::Read::take(std::fs::File::open("/dev/urandom").unwrap(), size_bytes);
