@@ -6,6 +6,7 @@ use crate::fleet::unmeasured::host_name;
 use crate::steady::with_warmup;
 use crate::words::uncapitalised;
 use diskproof_model::comparison::Reason;
+use diskproof_model::finding::Cause;
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::OpKind;
@@ -270,9 +271,14 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
     rows
 }
 
-/// The reason why a row says nothing of its disk; `None` where it does.
+/// The reason why a row says nothing of its disk; `None` where it does. Shared storage has no
+/// counters that could confirm a figure, and still its hosts have a sum.
 fn objection_to_row(record: &Record, index: usize) -> Option<Reason> {
     let objection = record.objection(FigureSource::Measurement(index))?;
+    match objection.finding.says.objection()? {
+        Cause::Unconfirmed | Cause::NotDurable => return None,
+        Cause::Cache | Cause::PageCache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed => {}
+    }
     let heading = uncapitalised(objection.finding.heading());
     Some(reason(&objection.finding.code, &heading))
 }
