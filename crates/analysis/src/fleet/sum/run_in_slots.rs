@@ -6,11 +6,10 @@ use crate::fleet::unmeasured::host_name;
 use crate::steady::with_warmup;
 use crate::words::uncapitalised;
 use diskproof_model::comparison::Reason;
-use diskproof_model::finding::Cause;
+use diskproof_model::finding::{Cause, Finding};
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::OpKind;
-use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::together::TogetherRecord;
 use diskproof_model::units::format_duration;
@@ -271,16 +270,22 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
     rows
 }
 
-/// The reason why a row says nothing of its disk; `None` where it does. Shared storage has no
-/// counters that could confirm a figure, and still its hosts have a sum.
+/// The reason why a row says nothing of its disk; `None` where it does.
 fn objection_to_row(record: &Record, index: usize) -> Option<Reason> {
-    let objection = record.objection(FigureSource::Measurement(index))?;
-    match objection.finding.says.objection()? {
-        Cause::Unconfirmed | Cause::NotDurable => return None,
-        Cause::Cache | Cause::PageCache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed => {}
+    let finding = record.findings.iter().find(|finding| {
+        finding.is_serious() && finding.concerns(index) && says_nothing_of_disk(finding)
+    })?;
+    Some(reason(&finding.code, &uncapitalised(finding.heading())))
+}
+
+/// Shared storage has no counters that could confirm a figure, and still its hosts have a sum.
+fn says_nothing_of_disk(finding: &Finding) -> bool {
+    match finding.says.objection() {
+        Some(
+            Cause::Cache | Cause::PageCache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed,
+        ) => true,
+        Some(Cause::Unconfirmed | Cause::NotDurable) | None => false,
     }
-    let heading = uncapitalised(objection.finding.heading());
-    Some(reason(&objection.finding.code, &heading))
 }
 
 /// What one workload measured on one target; empty where that is nothing.
