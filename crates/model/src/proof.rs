@@ -56,6 +56,14 @@ impl Record {
         None
     }
 
+    /// The finding by which the figures of a measurement are of something else than its disk;
+    /// `None` where none says so. Storage without counters confirms no figure, and still has one.
+    pub fn foreign_figures(&self, measurement: usize) -> Option<&Finding> {
+        self.findings.iter().find(|finding| {
+            finding.is_serious() && finding.concerns(measurement) && is_of_no_disk(finding)
+        })
+    }
+
     /// The objection to a decision on a figure, as far as it was measured; `None` where it may
     /// decide.
     pub fn objection_to(&self, figure: &Figure<'_>) -> Option<Objection<'_>> {
@@ -123,5 +131,13 @@ impl Record {
                 .any(|measurement| self.is_about_measurement(finding, measurement)),
         };
         is_about_source || finding.rests_on(&format!("/results/{index}"))
+    }
+}
+fn is_of_no_disk(finding: &Finding) -> bool {
+    match finding.says.objection() {
+        Some(
+            Cause::Cache | Cause::PageCache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed,
+        ) => true,
+        Some(Cause::Unconfirmed | Cause::NotDurable) | None => false,
     }
 }

@@ -28,8 +28,8 @@ pub struct SavedRun {
     pub disks: Vec<SavedDisk>,
     /// Name of the machine.
     pub host: String,
-    /// Identifies the installation of the machine, as [`HostFacts::machine`] does; absent in
-    /// containers, and in what older versions saved.
+    /// Identifies the installation of the machine, as [`crate::target::HostFacts::machine`] does;
+    /// absent in containers, and in what older versions saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
     /// True of a record that was imported: another machine may have measured it.

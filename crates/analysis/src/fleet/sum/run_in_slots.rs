@@ -6,7 +6,6 @@ use crate::fleet::unmeasured::host_name;
 use crate::steady::with_warmup;
 use crate::words::uncapitalised;
 use diskproof_model::comparison::Reason;
-use diskproof_model::finding::{Cause, Finding};
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::OpKind;
@@ -272,20 +271,8 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
 
 /// The reason why a row says nothing of its disk; `None` where it does.
 fn objection_to_row(record: &Record, index: usize) -> Option<Reason> {
-    let finding = record.findings.iter().find(|finding| {
-        finding.is_serious() && finding.concerns(index) && says_nothing_of_disk(finding)
-    })?;
+    let finding = record.foreign_figures(index)?;
     Some(reason(&finding.code, &uncapitalised(finding.heading())))
-}
-
-/// Shared storage has no counters that could confirm a figure, and still its hosts have a sum.
-fn says_nothing_of_disk(finding: &Finding) -> bool {
-    match finding.says.objection() {
-        Some(
-            Cause::Cache | Cause::PageCache | Cause::EmptyBlocks | Cause::Burst | Cause::Failed,
-        ) => true,
-        Some(Cause::Unconfirmed | Cause::NotDurable) | None => false,
-    }
 }
 
 /// What one workload measured on one target; empty where that is nothing.

@@ -13,7 +13,6 @@ use diskproof_device::host_facts;
 use diskproof_history::Filter;
 use diskproof_model::budget::TargetUse;
 use diskproof_model::plan::{METHOD_VERSION, Plan};
-use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
@@ -611,7 +610,7 @@ fn begun_s(record: &Record) -> Option<i64> {
 /// the disk.
 fn latency_point(record: &Record) -> Option<LatencyPoint> {
     let at_s = begun_s(record)?;
-    if record.objection(FigureSource::Measurement(0)).is_some() {
+    if record.foreign_figures(0).is_some() {
         return None;
     }
     let row = record.measurements.first()?;
