@@ -255,7 +255,24 @@ fn edited_copy(history: &Path, folder: &Path, edit: fn(&mut Value)) -> String {
     let place = edited_history.display();
     diskproof!("history import {} --history {place}", file.display()).exits(0);
     diskproof!("history label latest sustain-every-20s --history {place}").exits(0);
+    take_for_own(&edited_history);
     name.to_owned()
+}
+
+/// Takes the mark of an import from the runs of a history: a machine without an id, such as a
+/// container, takes imported runs for those of another.
+fn take_for_own(history: &Path) {
+    let (mark, no_field) = (b"\"imported\":true", b"\"no_field\":true");
+    let mut bytes = std::fs::read(history).unwrap();
+    let mut from = 0;
+    while let Some(at) = bytes[from..]
+        .windows(mark.len())
+        .position(|part| part == mark)
+    {
+        bytes[from + at..from + at + mark.len()].copy_from_slice(no_field);
+        from += at;
+    }
+    std::fs::write(history, bytes).unwrap();
 }
 
 /// Days of measurements are not begun where none of them could be saved.
