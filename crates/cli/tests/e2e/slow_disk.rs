@@ -278,7 +278,8 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     let output = ran_on(&mount, words);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(record.stalled.is_none());
+    // One request of the kernel may take longer than four seconds here, which is late, and no hang.
+    assert!(record.stalled.as_ref().is_none_or(|stalled| stalled.late));
     assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
     let left = mount.point.join(".diskproof-files");
     // As soon as the disk has answered, which takes minutes where other tests use its cache.
