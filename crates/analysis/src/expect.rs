@@ -161,8 +161,7 @@ impl Expected {
 
     /// The rate of the INSERTs that the threshold names; `None` where it names others.
     fn observed_inserts(&self, record: &Record, metric: &Metric) -> Option<Observation> {
-        let mut loads = record.postgres()?.loads.iter();
-        let row = loads.find(|row| row.data.load.subject() == self.workload)?;
+        let row = record.postgres()?.load_named(&self.workload)?;
         let has_figure = names_rate_of_inserts(metric, self.op) && row.figures.iops.n > 0;
         Some(Observation {
             figure: has_figure.then(|| Observed::from_estimate(&row.figures.iops)),

@@ -3,9 +3,11 @@
 
 use crate::{estimate, slices};
 use diskproof_model::campaign::SlicePause;
-use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement, SILENCE_NS_MIN};
+use diskproof_model::measurement::{
+    Measurement, OpKind, OpMeasurement, PAUSE_LATENCIES_MIN, SILENCE_NS_MIN, WAKE_UP_NS,
+};
 use diskproof_model::plan::CachePolicy;
-use diskproof_model::row::LatencySummary;
+use diskproof_model::row::usual_latency_ns;
 use diskproof_model::series::TimeSeries;
 
 /// Shorter pauses are within what a disk's own housekeeping and a busy host do.
@@ -13,11 +15,7 @@ pub(crate) const LENGTH_NS_MIN: u64 = SILENCE_NS_MIN;
 
 /// A healthy rotating disk may be silent for so long while it empties a cache of some thousand
 /// random blocks. Chosen, not measured.
-pub(crate) const ROTATING_NS: u64 = 15_000_000_000;
-
-/// A pause is at least this many times the median latency: where requests take 400 ms each, half a
-/// second without a completion is no exception. Chosen, not measured.
-const LATENCIES_MIN: f64 = 10.0;
+pub(crate) const ROTATING_NS: u64 = WAKE_UP_NS;
 
 /// Nothing completes for the time of this many requests of a paced row before a pause is seen in
 /// it: random starts leave gaps of a few.
@@ -50,7 +48,8 @@ pub(crate) fn longest_pause(measured: &Measurement, made_ready_ns: u64) -> Optio
     );
     let mut seen = longer(measured_pause, unmeasured_pause)?;
     let length_ns = seen.length_ns;
-    if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
+    let usual_ns = usual_latency_ns(ops.iter().map(|(_, op)| *op));
+    if length_ns < LENGTH_NS_MIN || (length_ns as f64) < PAUSE_LATENCIES_MIN * usual_ns {
         return None;
     }
     seen.requests = waiting_requests(measured, &ops, length_ns);
@@ -343,21 +342,6 @@ fn longest_gap(series: &TimeSeries) -> Option<Gap> {
         from = index + 1;
     }
     longest
-}
-
-/// Median latency of the slowest kind of operation, in nanoseconds; its mean where too few
-/// operations give a median.
-fn usual_latency_ns(ops: &[(OpKind, &OpMeasurement)]) -> f64 {
-    let mut usual_ns: f64 = 0.0;
-    for (_, op) in ops {
-        let latency = LatencySummary::from_histogram(&op.latency);
-        let median_ns = match latency.p50 {
-            Some(ns) => ns as f64,
-            None => latency.mean,
-        };
-        usual_ns = usual_ns.max(median_ns);
-    }
-    usual_ns
 }
 
 /// The number of operations that took at least so long.

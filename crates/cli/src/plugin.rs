@@ -20,7 +20,7 @@ use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::{Filter, Listing, TargetFilter, UnreadableRun};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::finding::{Cause, Meaning, Severity};
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::{OpKind, WAKE_UP_NS};
 use diskproof_model::record::Record;
 use diskproof_model::row::LatencySummary;
 use diskproof_model::saved::{SavedFinding, SavedRun};
@@ -346,7 +346,7 @@ fn answer(flags: &PluginFlags) -> Answer {
 /// The reads take so long: a disk that answers none of them is critical.
 const READS_TIME: Duration = Duration::from_secs(4);
 /// A rotating disk that sleeps starts its motor within this time.
-const SPIN_UP: Duration = Duration::from_secs(15);
+const SPIN_UP: Duration = Duration::from_nanos(WAKE_UP_NS);
 
 /// The state where the time is over while the reads have had no answer for so long.
 fn state_of_silence(unanswered: Duration, may_sleep: bool) -> State {

@@ -48,7 +48,7 @@ pub use primes::measure_primes;
 pub use run::error::RunError;
 pub use run::layout::{LayoutEnd, LayoutGoal, LayoutWay};
 pub use run::session::Session;
-pub use run::supervise::STALL_NS;
+pub use run::supervise::{ENDED_NS, STALL_NS};
 pub use run::watchdog;
 pub use survey::ChoosePoints;
 #[cfg(any(test, feature = "simulate"))]

@@ -286,6 +286,10 @@ pub const WAKE_UP_NS: u64 = 15_000_000_000;
 /// disk's own housekeeping. Chosen, not measured.
 pub const SILENCE_NS_MIN: u64 = 500_000_000;
 
+/// A pause is at least this many times the usual latency: where requests take 400 ms each, half a
+/// second without a completion is no exception. Chosen, not measured.
+pub const PAUSE_LATENCIES_MIN: f64 = 10.0;
+
 /// Requests that were never answered: the target hung, or the run ended before that could be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hang {

@@ -100,6 +100,15 @@ impl PostgresLoad {
     }
 }
 
+impl PostgresRecord {
+    /// The load whose figures have this name; `None` without one.
+    pub fn load_named(&self, subject: &str) -> Option<&LoadRow> {
+        self.loads
+            .iter()
+            .find(|row| row.data.load.subject() == subject)
+    }
+}
+
 /// The name of the figures of a load of this name.
 pub fn subject_of_load(load: &str) -> String {
     format!("postgres-{load}")

@@ -334,6 +334,20 @@ pub struct LatencySummary {
     pub max: u64,
 }
 
+/// The median latency of the slowest of some kinds of operation, in nanoseconds; its mean where too
+/// few operations give a median.
+pub fn usual_latency_ns<'a>(ops: impl IntoIterator<Item = &'a OpMeasurement>) -> f64 {
+    let mut usual_ns: f64 = 0.0;
+    for op in ops {
+        let median_ns = match op.latency.percentile(0.50) {
+            Some(ns) => ns as f64,
+            None => op.latency.mean_ns(),
+        };
+        usual_ns = usual_ns.max(median_ns);
+    }
+    usual_ns
+}
+
 impl LatencySummary {
     /// The short form of a distribution.
     pub fn from_histogram(histogram: &LatencyHistogram) -> Self {

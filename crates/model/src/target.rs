@@ -449,6 +449,14 @@ pub struct HostFacts {
     pub stolen_share: Option<f64>,
 }
 
+impl HostFacts {
+    /// The load average of the last minute before the run; `None` where it is unknown.
+    pub fn load_of_minute(&self) -> Option<f64> {
+        let load = self.load_average.as_ref()?;
+        load.split_whitespace().next()?.parse().ok()
+    }
+}
+
 /// The place of a process among those that a launcher started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {

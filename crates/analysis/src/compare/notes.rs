@@ -1,7 +1,7 @@
 //! Writes the notes that a reader needs with the verdicts of a comparison: what the intervals
 //! include, and what was unequal about the runs. All printers show them.
 
-use super::reasons::{is_shared_disturbance, load_average};
+use super::reasons::is_shared_disturbance;
 use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
 use crate::estimate::largest_by;
 use crate::limiter::words::credit_text;
@@ -207,7 +207,7 @@ fn busy_note(sides: &Sides<'_>) -> Option<String> {
     let mut busy_runs = Vec::new();
     for named in sides.runs() {
         let cpus = named.run.record.host.cpus;
-        if let Some(load) = load_average(named.run.record)
+        if let Some(load) = named.run.record.host.load_of_minute()
             && load > f64::from(cpus)
         {
             let name = named.name.as_str();

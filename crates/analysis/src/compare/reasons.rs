@@ -139,12 +139,6 @@ pub(super) fn is_sound_repetition<T: Compared>(first: T, other: T) -> bool {
     reasons.0.is_empty()
 }
 
-/// The load average of the last minute before a run; `None` where the record does not have it.
-pub(super) fn load_average(record: &Record) -> Option<f64> {
-    let load = record.host.load_average.as_ref()?;
-    load.split_whitespace().next()?.parse().ok()
-}
-
 /// The code of the finding on other programs, which disturb both sides of a live comparison alike.
 const SHARED_DISTURBANCE: &str = "disturbed";
 

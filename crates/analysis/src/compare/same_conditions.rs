@@ -98,9 +98,7 @@ fn are_same_inserts(one: &Run<'_>, other: &Run<'_>, subject: &str) -> bool {
 
 /// The load of INSERTs of this name in a run.
 fn insert_load<'a>(run: &Run<'a>, subject: &str) -> Option<&'a PostgresLoad> {
-    let mut loads = run.record.postgres()?.loads.iter();
-    let row = loads.find(|row| row.data.load.subject() == subject)?;
-    Some(&row.data.load)
+    Some(&run.record.postgres()?.load_named(subject)?.data.load)
 }
 
 #[cfg(test)]

@@ -552,10 +552,7 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
 
 /// The load of INSERTs that a subject is about; `None` where it is about anything else.
 fn load_of_subject(example: &Record, subject: &str) -> Option<String> {
-    let loads = &example.postgres()?.loads;
-    let row = loads
-        .iter()
-        .find(|row| row.data.load.subject() == subject)?;
+    let row = example.postgres()?.load_named(subject)?;
     Some(row.data.load.name.clone())
 }
 

@@ -33,7 +33,7 @@ const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 /// A rotating disk, or one of unknown kind, may be silent for so long in an acceptance test, which
 /// asks it to flush its cache after each step: shingled ones then write their bands anew. Chosen,
 /// not measured.
-const TEST_NS_ROTATING: u64 = 15_000_000_000;
+const TEST_NS_ROTATING: u64 = ROTATING_NS;
 /// A solid-state disk is reported from the shortest time on that the record has.
 const TEST_NS_SOLID_STATE: u64 = 2_000_000_000;
 

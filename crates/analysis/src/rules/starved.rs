@@ -157,7 +157,7 @@ fn starved_survey(record: &Record) -> Option<Statement> {
 /// The load average of the machine before the run for each of its processors; `None` where it is
 /// unknown.
 pub(super) fn load_per_cpu(record: &Record) -> Option<f64> {
-    let load: f64 = record.host.load_average.as_ref()?.parse().ok()?;
+    let load = record.host.load_of_minute()?;
     Some(load / f64::from(record.host.cpus.max(1)))
 }
 
@@ -167,11 +167,11 @@ fn load_text(record: &Record) -> String {
     let Some(text) = &record.host.load_average else {
         return String::new();
     };
-    match text.parse::<f64>() {
-        Ok(load) if load >= f64::from(cpus) => {
+    match record.host.load_of_minute() {
+        Some(load) if load >= f64::from(cpus) => {
             format!(" (load {text} on {})", counted(u64::from(cpus), "CPU"))
         }
-        _ => String::new(),
+        Some(_) | None => String::new(),
     }
 }
 

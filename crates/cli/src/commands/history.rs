@@ -519,8 +519,8 @@ impl ListFlags {
         Presentation::from_json_flag(self.json)
     }
 
-    /// Returns `true` if a run outside of the history would be listed; its target is that of a
-    /// trend.
+    /// Returns `true` if the list would have a run that is not in the history. The trend asks for
+    /// the target; `--since` is not asked.
     fn wants_run(&self, run: &SavedRun) -> bool {
         for (wanted, found) in [
             (&self.verb, Some(&run.verb)),
@@ -827,69 +827,61 @@ mod tests {
         assert_eq!(exit_of(vec![trend("/else", 100.0)], &later), Exit::Done);
     }
 
+    fn with_label(label: Option<String>) -> ListFlags {
+        ListFlags {
+            label,
+            ..ListFlags::default()
+        }
+    }
+
+    fn with_verb(verb: Option<String>) -> ListFlags {
+        ListFlags {
+            verb,
+            ..ListFlags::default()
+        }
+    }
+
+    fn with_host(host: Option<String>) -> ListFlags {
+        ListFlags {
+            host,
+            ..ListFlags::default()
+        }
+    }
+
+    /// How many unsaved runs such a list would have, where this is the only one.
+    fn unseen_count(list: &ListFlags, run: &SavedRun) -> usize {
+        let unsaved = vec![UnsavedRun {
+            name: "run 1".to_owned(),
+            run: Some(Box::new(run.clone())),
+        }];
+        unseen_runs(list, &[], unsaved).len()
+    }
+
     #[test]
     fn unsaved_run_that_the_list_leaves_out_does_not_matter() {
         let record = diskproof_analysis::fixture::record();
         let run = SavedRun::from_record(&record, Some("nightly"));
         let other = Some("other".to_owned());
-        let none = ListFlags::default;
-        for (list, count) in [
-            (none(), 1),
-            (
-                ListFlags {
-                    label: run.label.clone(),
-                    ..none()
-                },
-                1,
-            ),
-            (
-                ListFlags {
-                    verb: Some(run.verb.clone()),
-                    ..none()
-                },
-                1,
-            ),
-            (
-                ListFlags {
-                    host: Some(run.host.clone()),
-                    ..none()
-                },
-                1,
-            ),
-            (
-                ListFlags {
-                    label: other.clone(),
-                    ..none()
-                },
-                0,
-            ),
-            (
-                ListFlags {
-                    verb: other.clone(),
-                    ..none()
-                },
-                0,
-            ),
-            (
-                ListFlags {
-                    host: other.clone(),
-                    ..none()
-                },
-                0,
-            ),
-            (
-                ListFlags {
-                    serial: other,
-                    ..none()
-                },
-                0,
-            ),
-        ] {
-            let unsaved = vec![UnsavedRun {
-                name: "run 1".to_owned(),
-                run: Some(Box::new(run.clone())),
-            }];
-            assert_eq!(unseen_runs(&list, &[], unsaved).len(), count, "{list:?}");
+        let wanted = [
+            ListFlags::default(),
+            with_label(run.label.clone()),
+            with_verb(Some(run.verb.clone())),
+            with_host(Some(run.host.clone())),
+        ];
+        for list in &wanted {
+            assert_eq!(unseen_count(list, &run), 1, "{list:?}");
+        }
+        let unwanted = [
+            with_label(other.clone()),
+            with_verb(other.clone()),
+            with_host(other.clone()),
+            ListFlags {
+                serial: other,
+                ..ListFlags::default()
+            },
+        ];
+        for list in &unwanted {
+            assert_eq!(unseen_count(list, &run), 0, "{list:?}");
         }
     }
 }

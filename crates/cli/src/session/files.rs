@@ -10,7 +10,7 @@ use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, Pulse, StartedTree};
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_engine::{FilesEnding, RunError};
+use diskproof_engine::{ENDED_NS, FilesEnding, RunError};
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement, FilesPlan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::target::TargetIdentity;
@@ -25,9 +25,9 @@ const REMOVED_WITHIN: Duration = Duration::from_secs(3);
 /// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
-/// A disk that has answered nothing for so long, when the run ends, is told as silent. Chosen: as
-/// the engine does.
-const SILENCE_MIN: Duration = Duration::from_secs(4);
+/// A disk that has answered nothing for so long, when the run ends, is told as silent, as in the
+/// engine.
+const SILENCE_MIN: Duration = Duration::from_nanos(ENDED_NS);
 /// The end of a reason while it is not known whether the files can be removed, and where they
 /// cannot.
 const FILES_STAY: &str = "Files of the test stay in .diskproof-files";

@@ -16,8 +16,8 @@ use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{
     GuardedWriteCache, MachineCpuTime, OpenTarget, TargetFailure, start_files_remover,
 };
-use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
+use diskproof_engine::{ENDED_NS, RunError};
 use diskproof_model::plan::Task;
 use diskproof_model::record::Stalled;
 use diskproof_model::target::TargetIdentity;
@@ -36,8 +36,8 @@ const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
 /// A silence of this length at the end of a run is one of the disk: it needs less to empty its own
-/// cache. Chosen, not measured: as long as the engine waits.
-const LATE_SILENCE: Duration = Duration::from_secs(4);
+/// cache. The engine waits as long.
+const LATE_SILENCE: Duration = Duration::from_nanos(ENDED_NS);
 /// The first note about a silence comes after this time, each further one after twice the time.
 /// Chosen, not measured.
 const FIRST_NOTE: Duration = Duration::from_secs(10);

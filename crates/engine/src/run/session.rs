@@ -24,12 +24,14 @@ use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Pulse, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{CacheUse, CpuTime, Measurement, OpKind, StopReason};
+use diskproof_model::measurement::{
+    CacheUse, CpuTime, Measurement, OpKind, PAUSE_LATENCIES_MIN, StopReason,
+};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Workload,
 };
 use diskproof_model::progress::{Control, Phase, Watch};
-use diskproof_model::row::LatencySummary;
+use diskproof_model::row::usual_latency_ns;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
@@ -37,9 +39,6 @@ use std::time::{Duration, SystemTime};
 
 /// A layout begins and ends at a multiple of a page, which direct I/O takes on every filesystem.
 const LAYOUT_UNIT_BYTES: u64 = 4096;
-/// A silence in a layout is at least this many times its median latency: a slow disk takes seconds
-/// for each of its blocks. As for the pauses of workloads; chosen, not measured.
-const PAUSE_LATENCIES_MIN: f64 = 10.0;
 /// The distance between the seeds of two slices: an odd number, whose multiples are all different.
 /// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -709,7 +708,7 @@ fn keep_silences(
                     .all(|layout| layout.cache.used == CachePolicy::Direct);
             let usual_ns = measurements
                 .iter()
-                .map(usual_latency_ns)
+                .map(|layout| usual_latency_ns(layout.ops.values()))
                 .fold(0.0, f64::max);
             let is_pause = around_ns as f64 >= PAUSE_LATENCIES_MIN * usual_ns;
             if around_ns > 0 && is_seen && is_pause {
@@ -725,21 +724,6 @@ fn keep_silences(
             }
         }
     }
-}
-
-/// The median latency of the slowest kind of operation, in nanoseconds; its mean where too few
-/// operations give a median.
-fn usual_latency_ns(measured: &Measurement) -> f64 {
-    let mut usual_ns: f64 = 0.0;
-    for op in measured.ops.values() {
-        let latency = LatencySummary::from_histogram(&op.latency);
-        let median_ns = match latency.p50 {
-            Some(ns) => ns as f64,
-            None => latency.mean,
-        };
-        usual_ns = usual_ns.max(median_ns);
-    }
-    usual_ns
 }
 
 /// The indices of the other assignments on the target of this one.

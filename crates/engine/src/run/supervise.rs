@@ -14,7 +14,7 @@ pub const STALL_NS: u64 = 45_000_000_000;
 /// Once the user or the end of the announced time has ended a run, it waits at most this long for
 /// what is in flight. What is missing then stays unknown. Chosen, not measured: a user waits as
 /// long as that, and a disk answers unless it hangs or retries.
-pub(crate) const ENDED_NS: u64 = 4_000_000_000;
+pub const ENDED_NS: u64 = 4_000_000_000;
 
 /// The interval at which a supervisor checks for progress and calls the watcher: a display that
 /// changes twenty times a second looks smooth.

@@ -107,7 +107,7 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
     assert_eq!(unmatched.iter().filter(|u| u.only == Holder::A).count(), 2);
 }
 
-/// Reads of a curve take as long as they take: more of them are needed, not more time.
+/// Random accesses take as long as they take: more of them are needed, not more time.
 #[test]
 fn undecided_access_time_needs_more_accesses() {
     let (a, b) = (surveyed_record(1.0, 1), surveyed_record(1.015, 2));

@@ -25,17 +25,19 @@ fn divide<'r>(runs: Vec<&'r RunInSlots>, launches: &mut Vec<Vec<&'r RunInSlots>>
         return;
     };
     let (earlier, later) = runs.split_at(cut);
-    let is_launch = |part: &[&RunInSlots]| names_of(part).len() * 2 >= names;
-    let had_ended = later.first().is_none_or(|first| {
-        let mut ends = earlier.iter().map(|run| last_slot_end_ns(run));
-        ends.all(|end_ns| end_ns <= first_slot_ns(first))
-    });
-    if had_ended && is_launch(earlier) && is_launch(later) {
+    let are_launches = names_of(earlier).len() * 2 >= names && names_of(later).len() * 2 >= names;
+    if are_launches && all_ended_before(earlier, later[0]) {
         divide(earlier.to_vec(), launches);
         divide(later.to_vec(), launches);
     } else {
         launches.push(runs);
     }
+}
+
+/// Returns `true` if all of these runs had ended when another one began.
+fn all_ended_before(earlier: &[&RunInSlots], next: &RunInSlots) -> bool {
+    let next_ns = first_slot_ns(next);
+    earlier.iter().all(|run| last_slot_end_ns(run) <= next_ns)
 }
 
 fn names_of<'r>(runs: &[&'r RunInSlots]) -> BTreeSet<&'r str> {
