@@ -12,15 +12,6 @@ pub(super) fn cell_of(measured: &mut AcceptMeasurement, piece: Piece) -> &mut Po
     &mut measured.cells[(chunk * cells / chunk_count.max(1)) as usize]
 }
 
-/// The offset at which the cell with this index begins, in bytes; that of the end of the device for
-/// the index after the last.
-pub(super) fn cell_offset(measured: &AcceptMeasurement, index: usize) -> u64 {
-    let chunk_count = measured.states.0.len() as u64;
-    let cells = measured.cells.len().max(1) as u64;
-    let first_chunk = (index as u64 * chunk_count).div_ceil(cells);
-    (first_chunk * measured.chunk_bytes).min(measured.plan.size_bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +31,7 @@ mod tests {
         measured.chunk_bytes = MIB;
         measured.states = PieceStates::pending(10);
         measured.cells = vec![PositionCell::default(); 4];
-        let offsets: Vec<u64> = (0..=4).map(|index| cell_offset(&measured, index)).collect();
+        let offsets: Vec<u64> = (0..=4).map(|index| measured.cell_offset(index)).collect();
         assert_eq!(offsets, [0, 3 * MIB, 5 * MIB, 8 * MIB, 19 * MIB / 2]);
         for chunk in 0..10 {
             let piece = Piece {

@@ -5,7 +5,6 @@
 //! A *cell* is one of up to a thousand equal parts of the device, as the record keeps it. A *part*
 //! has several cells, so many that its rate is meaningful.
 
-use super::cells::cell_offset;
 use diskproof_model::accept::{
     AcceptMeasurement, MovedBytes, PositionCell, RateByPosition, SlowPart, WriteCliff,
 };
@@ -231,10 +230,10 @@ pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
         for cell in &measured.cells[first..behind] {
             moved.add(cell.read.bytes, cell.read.ns);
         }
-        let offset_bytes = cell_offset(measured, first);
+        let offset_bytes = measured.cell_offset(first);
         slow.push(SlowPart {
             offset_bytes,
-            length_bytes: cell_offset(measured, behind) - offset_bytes,
+            length_bytes: measured.cell_offset(behind) - offset_bytes,
             bytes_per_second: moved.bytes_per_second().unwrap_or(0.0),
             usual: run.usual,
         });

@@ -13,7 +13,6 @@
 //! The thresholds were chosen, and are checked on simulated disks with noise and without it
 //! (`tests.rs`): no honest disk is accused, and no slow end is accepted.
 
-use super::cells::cell_offset;
 use super::rates::{Direction, cell_rates, cliff, quantile, sorted};
 use diskproof_model::accept::AcceptMeasurement;
 
@@ -79,7 +78,7 @@ pub(super) fn slow_end(measured: &AcceptMeasurement) -> SlowEnd {
             continue;
         };
         match slow_region(&rates, noise_of(measured, direction)) {
-            SlowRegion::From(first) => return SlowEnd::From(cell_offset(measured, first)),
+            SlowRegion::From(first) => return SlowEnd::From(measured.cell_offset(first)),
             SlowRegion::Possible => is_hidden = true,
             SlowRegion::Absent => {}
         }

@@ -738,6 +738,15 @@ impl UnwrittenRange {
 }
 
 impl AcceptMeasurement {
+    /// The offset at which the cell with this index begins, in bytes; that of the end of the device
+    /// for the index after the last. Cells begin where chunks do.
+    pub fn cell_offset(&self, index: usize) -> u64 {
+        let chunk_count = self.states.0.len() as u64;
+        let cells = self.cells.len().max(1) as u64;
+        let first_chunk = (index as u64 * chunk_count).div_ceil(cells);
+        (first_chunk * self.chunk_bytes).min(self.plan.size_bytes)
+    }
+
     /// The measurement of a test that has not begun.
     pub fn new(plan: AcceptPlan) -> Self {
         let chunk_bytes = chunk_bytes(plan.size_bytes);

@@ -1,6 +1,7 @@
 //! Charts as data: axes with units, series of points. SVG files, browser pages and the terminal
 //! draw the same charts.
 
+mod accept;
 mod depth;
 mod latency;
 mod naming;
@@ -21,11 +22,12 @@ use crate::text::clean;
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
-/// Every chart that this record has data for: surface, single requests, observed load, boundary of
+/// Every chart that this record has data for: surface, acceptance test, single requests, observed load, boundary of
 /// reads and writes, depth, latency, then rates over time. All numbers are finite, no series is
 /// empty, ids are unique, and texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
+    charts.extend(accept::charts(record));
     charts.extend(ping::charts(record));
     if let Some(observed) = record.observed() {
         charts.extend(time::observed_charts(observed));

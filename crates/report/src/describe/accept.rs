@@ -41,6 +41,7 @@ pub(crate) fn blocks(accept: &AcceptRecord) -> Vec<Block> {
         Block::fact("proof", proof_text(data)),
     ];
     blocks.extend(rates_table(figures));
+    blocks.push(Block::Chart("rate-by-position"));
     blocks.extend(suspicion_facts(figures));
     blocks.extend(bad_ranges_table(data));
     blocks

@@ -144,7 +144,7 @@ fn described_section(record: &Record, described: &[Section], id: &str, heading: 
 /// True if a chart answers the question of a run and so stands at the top: the rate by position and
 /// the rate over the depth do.
 fn is_answer_chart(chart: &Chart) -> bool {
-    chart.id == "curve" || chart.id.starts_with("depth")
+    chart.id == "curve" || chart.id == "rate-by-position" || chart.id.starts_with("depth")
 }
 
 /// `diskproof-sda-2026-11-20`: the name of files saved from the page, without extension; letters,
