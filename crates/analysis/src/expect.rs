@@ -3,6 +3,7 @@
 //! has the figures with their uncertainty.
 
 mod observed;
+mod open;
 mod parse;
 mod threshold;
 
@@ -38,7 +39,7 @@ impl Expected {
     pub fn evaluate(&self, record: &Record) -> Expectation {
         let mut worst: Option<Judged> = None;
         for observation in self.observations(record) {
-            let judged = self.judge(observation, record);
+            let judged = self.decide(observation, record);
             match &worst {
                 Some(worst) if !self.is_worse(&judged, worst) => {}
                 _ => worst = Some(judged),
@@ -89,6 +90,24 @@ impl Expected {
         {
             judged.outcome = ExpectationOutcome::Undecided;
             judged.objection = Some(objection.text());
+        }
+        judged
+    }
+
+    /// Decides as `judge` does, and leaves a threshold open where the figure is the disk's and does
+    /// not decide for another reason.
+    fn decide(&self, observation: Observation, record: &Record) -> Judged {
+        let mut judged = self.judge(observation, record);
+        // The longest latency was that long, whoever waited.
+        let has_happened =
+            self.is_longest_latency() && judged.outcome == ExpectationOutcome::Missed;
+        if let Some(source) = observation.source
+            && let Some(figure) = observation.figure
+            && !has_happened
+            && let Some(reason) = self.reason_to_stay_open(record, source, figure, judged.outcome)
+        {
+            judged.outcome = ExpectationOutcome::Undecided;
+            judged.objection = Some(reason);
         }
         judged
     }

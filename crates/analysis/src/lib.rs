@@ -44,6 +44,7 @@ mod sustain;
 mod untested;
 mod verification;
 mod volume_types;
+mod waiting;
 mod whole_disk;
 mod words;
 mod zones;

@@ -8,6 +8,7 @@ use crate::headline::{fitness_headline, graded_headline, plain_headline};
 use crate::rules::ended_units;
 use crate::untested::untested;
 use crate::verification::verification_headline;
+use crate::waiting;
 use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
 use crate::words::{enumerated, uncapitalised};
 use diskproof_model::finding::{Finding, Meaning};
@@ -16,6 +17,7 @@ use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
+use diskproof_model::saved::is_of_page_cache;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
@@ -310,6 +312,9 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
     let not_graded = match record.objection(FigureSource::Measurement(index)) {
         Some(objection) if op.data.count > 0 => Some(objection.cause.words().to_owned()),
         _ if may_be_burst(record, index) => Some("perhaps a burst".to_owned()),
+        _ if is_hidden_by_waits(record, usage, index, &figure) => {
+            Some("waited for a processor".to_owned())
+        }
         _ => not_graded(op, &figure),
     };
     let (grade, or) = match not_graded {
@@ -350,6 +355,18 @@ fn may_be_burst(record: &Record, index: usize) -> bool {
         .iter()
         .any(|finding| finding.code == "burst-untested" && finding.concerns(index));
     is_untested && !ended_units(record, target).is_empty()
+}
+
+/// True if a rate is not of the best grade, and the waits for processors alone may be the cause.
+fn is_hidden_by_waits(
+    record: &Record,
+    usage: &DatabaseUse,
+    index: usize,
+    figure: &Estimate,
+) -> bool {
+    figure.value < usage.good_from
+        && waiting::explains_all(&record.measurements[index])
+        && waiting::finding(record, index).is_some()
 }
 
 impl DatabaseUse {
@@ -442,7 +459,12 @@ fn trust(record: &Record) -> Trust {
     if let Some(finding) = most_severe(doubtful.iter().copied()) {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
-    let (level, why) = if !record.partial && promises_untested_depth(record) {
+    let (level, why) = if is_of_page_cache(record) {
+        (
+            TrustLevel::Doubtful,
+            "The figures are those of the page cache, and say nothing of the disk.",
+        )
+    } else if !record.partial && promises_untested_depth(record) {
         (
             TrustLevel::Reliable,
             "The figures are reliable for the time of the run; whether they last is not known.",
@@ -511,6 +533,8 @@ mod tests {
     use diskproof_model::files::FileOperation;
     use diskproof_model::finding::Severity;
     use diskproof_model::limiter::BurstCredit;
+    use diskproof_model::measurement::Starvation;
+    use diskproof_model::plan::CachePolicy;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict
@@ -585,6 +609,46 @@ mod tests {
         );
         assert_eq!(verdict.worst.unwrap().code, "served-from-cache");
         assert_eq!(verdict.trust.level, TrustLevel::Unreliable);
+    }
+
+    #[test]
+    fn rate_that_waits_for_processors_explain_has_no_grade_below_the_best() {
+        let scans_of = |share: f64, slower: f64| {
+            let mut record = fixture::faulty("sequential-read", |measurement| {
+                measurement.starved = Starvation {
+                    share,
+                    mean_wait_ns: 5e6,
+                };
+            });
+            let row = fixture::measured(&mut record, "sequential-read");
+            for op in row.figures.ops.values_mut() {
+                op.throughput.value /= slower;
+                op.throughput.half_width_95 = Some(op.throughput.value / 100.0);
+            }
+            let verdict = verdict(&record);
+            of(&verdict, "scans").clone()
+        };
+        assert!(scans_of(0.72, 100.0).not_graded.is_some());
+        assert_eq!(scans_of(0.05, 100.0).grade, Some(Grade::Poor));
+        assert!(scans_of(0.72, 1e-3).grade.is_some());
+    }
+
+    #[test]
+    fn figures_of_the_page_cache_are_not_called_reliable() {
+        let trusted = |policy: CachePolicy| {
+            let mut record = fixture::all_faulty(|measurement| {
+                measurement.cache.used = policy;
+                measurement.device.read_bytes = 0;
+            });
+            record
+                .measurements
+                .retain(|row| row.data.workload.name == "sequential-read");
+            record.findings.clear();
+            record.results.clear();
+            verdict(&record).trust
+        };
+        assert_eq!(trusted(CachePolicy::Cached).level, TrustLevel::Doubtful);
+        assert_eq!(trusted(CachePolicy::Direct).level, TrustLevel::Reliable);
     }
 
     #[test]

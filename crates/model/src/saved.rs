@@ -170,7 +170,7 @@ impl SavedRun {
 
 /// Returns `true` if all requests of a run went to the page cache and nothing shows the disk: no
 /// sync, no failed or unanswered request, and no reads that the disk has answered.
-fn is_of_page_cache(record: &Record) -> bool {
+pub fn is_of_page_cache(record: &Record) -> bool {
     !record.measurements.is_empty()
         && record.results.is_empty()
         && record.stalled.is_none()

@@ -102,9 +102,18 @@ fn amplified_workload<'a>(
     let own_writes = excess
         .writes
         .saturating_sub(pending_bytes(record, row.data.target));
+    // What others may have read is not laid on the disk, even where it may have been another's.
+    let read_by_others: u64 = row
+        .data
+        .device
+        .others
+        .iter()
+        .map(|one| one.read_bytes)
+        .sum();
+    let own_reads = excess.reads.saturating_sub(read_by_others);
     let moved_by_direction = [
         written_bytes(record, row, own_writes),
-        read_bytes(record, row, target, excess.reads),
+        read_bytes(record, row, target, own_reads),
     ];
     let mut amplified: Option<&MovedBytes> = None;
     for moved in &moved_by_direction {
@@ -331,6 +340,22 @@ mod tests {
             finding.evidence[0].path,
             "/measurements/4/data/device/write_bytes"
         );
+    }
+
+    /// Commits of 1 KiB, during which the disk read 64 MiB.
+    #[test]
+    fn reads_that_another_program_may_have_made_are_no_amplification() {
+        let found = |read_by_other: u64| {
+            check(&fixture::faulty("commit-fdatasync", |measurement| {
+                measurement.workload.block_bytes = 1024;
+                measurement.device.read_bytes += 64 << 20;
+                // Most of what processes moved went to another disk.
+                measurement.device.elsewhere_bytes = Some(1 << 30);
+                measurement.device.others = vec![process("hdparm", read_by_other, 0)];
+            }))
+        };
+        assert!(found(0).is_some());
+        assert_eq!(found(64 << 20), None);
     }
 
     /// The kernel counts the bytes of a request that fails, and through the page cache those that

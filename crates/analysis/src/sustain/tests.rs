@@ -2,12 +2,15 @@
 
 use super::*;
 use crate::again::{Rejudged, judged_again};
+use crate::expect::Expected;
 use crate::fixture::{self, FixtureRun};
 use crate::judge::{RunFacts, judge};
 use diskproof_model::data::RunData;
+use diskproof_model::expectation::ExpectationOutcome;
 use diskproof_model::health::DiskCounters;
 use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 use diskproof_model::plan::Decide;
+use diskproof_model::record::TaskResult;
 use diskproof_model::series::Cell;
 use diskproof_model::target::Link;
 
@@ -462,6 +465,34 @@ fn bytes_that_a_steady_state_still_needs_count_each_write_once() {
     };
     assert!(more_bytes(false).is_some());
     assert_eq!(more_bytes(false), more_bytes(true));
+}
+
+#[test]
+fn load_that_is_not_steady_yet_meets_no_threshold() {
+    let FixtureRun {
+        mut facts,
+        mut measurements,
+    } = fixture::filled(fixture::run());
+    measurements.retain(|m| m.workload.name == "sequential-write");
+    sustain_only(&mut facts, &measurements);
+    let mut record = judge(facts, &RunData::from_measurements(measurements), &[]);
+    let judged = |record: &Record, text: &str| {
+        let expected: Expected = text.parse().unwrap();
+        expected.evaluate(record)
+    };
+    assert!(!record.sustain().unwrap().steady_state.is_steady);
+    let met = judged(&record, "sequential-write.iops>=1");
+    assert_eq!(met.outcome(), ExpectationOutcome::Undecided, "{met:?}");
+    assert!(met.objection.is_some());
+    // A load that is too slow before its credit ends is so after it.
+    let missed = judged(&record, "sequential-write.iops>=1000000000");
+    assert_eq!(missed.outcome(), ExpectationOutcome::Missed, "{missed:?}");
+    for result in &mut record.results {
+        if let TaskResult::Sustain(sustained) = result {
+            sustained.steady_state.is_steady = true;
+        }
+    }
+    assert!(judged(&record, "sequential-write.iops>=1").met);
 }
 
 /// The stream of a rotating disk comes to slower zones: that is no fall of its rate.

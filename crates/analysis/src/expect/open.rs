@@ -1,0 +1,152 @@
+//! Says why a threshold stays open although its figure is of the disk: the machine kept the program
+//! waiting, which explains why the threshold was missed, or a sustained load is not steady yet.
+
+use super::observed::{Observed, Uncertainty};
+use super::{Expected, Quantity, Relation};
+use crate::waiting;
+use diskproof_model::expectation::ExpectationOutcome;
+use diskproof_model::proof::FigureSource;
+use diskproof_model::record::Record;
+use diskproof_model::row::Row;
+use diskproof_model::units::format_duration;
+
+/// The longest wait in means, as far as it counts: of waits that are exponential one in 20,000 is
+/// longer.
+const LONGEST_WAIT_IN_MEANS: f64 = 10.0;
+
+impl Expected {
+    /// The reason why an outcome stays open; `None` where the figure decides.
+    pub(super) fn reason_to_stay_open(
+        &self,
+        record: &Record,
+        source: FigureSource,
+        figure: Observed,
+        outcome: ExpectationOutcome,
+    ) -> Option<String> {
+        match outcome {
+            ExpectationOutcome::Missed => self.waiting_that_explains(record, source, figure),
+            ExpectationOutcome::Met => self.unsteady_load(record),
+            ExpectationOutcome::Undecided => None,
+        }
+    }
+
+    /// The finding that the program waited for a processor, where that alone may have missed the
+    /// threshold. Waiting makes rates lower and latencies longer, never the reverse.
+    fn waiting_that_explains(
+        &self,
+        record: &Record,
+        source: FigureSource,
+        figure: Observed,
+    ) -> Option<String> {
+        let FigureSource::Measurement(index) = source else {
+            return None;
+        };
+        let finding = waiting::finding(record, index)?;
+        let row = &record.measurements[index];
+        if self.is_met_without_waits(row, figure) {
+            Some(format!("{} ({})", finding.heading(), finding.code))
+        } else {
+            None
+        }
+    }
+
+    /// True if the figure may meet the threshold once its waits are taken away.
+    fn is_met_without_waits(&self, row: &Row, figure: Observed) -> bool {
+        let Quantity::Figure(metric) = self.quantity else {
+            return false;
+        };
+        let waits = &row.data.starved;
+        let explains_all = waiting::explains_all(row);
+        let [low, high] = match figure.uncertainty {
+            Uncertainty::Interval(ends) => ends,
+            Uncertainty::Exact | Uncertainty::Factor(_) | Uncertainty::AtLeast => [figure.value; 2],
+        };
+        match (metric.unit, self.relation) {
+            ("ns", Relation::AtMost | Relation::Below) => {
+                let longest_wait = LONGEST_WAIT_IN_MEANS * waits.mean_wait_ns;
+                explains_all || self.relation.holds(low - longest_wait, self.threshold)
+            }
+            ("1/s" | "B/s", Relation::AtLeast | Relation::Above) => {
+                explains_all
+                    || self
+                        .relation
+                        .holds(high / (1.0 - waits.share), self.threshold)
+            }
+            _ => false,
+        }
+    }
+
+    /// What a load needs that is not steady yet; `None` of another figure, and of one that is
+    /// steady. A burst, or an empty cache, meets what the load does not sustain.
+    fn unsteady_load(&self, record: &Record) -> Option<String> {
+        let sustained = record.sustain()?;
+        let state = &sustained.steady_state;
+        if sustained.workload != self.workload || state.is_steady {
+            return None;
+        }
+        Some(match state.more_ns {
+            Some(more_ns) => format!(
+                "The load is not steady yet; at least {} more",
+                format_duration(more_ns)
+            ),
+            None => "The load is not steady yet".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture;
+    use diskproof_model::expectation::{Expectation, ExpectationOutcome};
+    use diskproof_model::measurement::Starvation;
+    use diskproof_model::record::Record;
+
+    fn evaluate(record: &Record, text: &str) -> Expectation {
+        let expected: super::Expected = text.parse().unwrap();
+        expected.evaluate(record)
+    }
+
+    /// Reads at depth 32 that waited for processors for this share of their time.
+    fn waited(share: f64) -> Record {
+        fixture::faulty("random-read-d32", |measurement| {
+            measurement.starved = Starvation {
+                share,
+                mean_wait_ns: 60_000.0,
+            };
+        })
+    }
+
+    #[test]
+    fn miss_that_waiting_explains_is_undecided() {
+        use ExpectationOutcome::{Met, Missed, Undecided};
+        let quiet = fixture::record();
+        let row = quiet
+            .measurements
+            .iter()
+            .find(|row| row.data.workload.name == "random-read-d32")
+            .unwrap();
+        let rate = row.headline_ops()[0].1.figures.iops.value;
+        let far = format!("random-read-d32.iops>={}", 10.0 * rate);
+        let low = format!("random-read-d32.iops>={}", rate / 10.0);
+        let high = format!("random-read-d32.iops<={}", rate / 10.0);
+        let late = "random-read-d32.p50<=1us";
+        for (share, text, outcome) in [
+            (0.72, far.as_str(), Undecided),
+            (0.72, late, Undecided),
+            // What is fast enough with waits is so without them; what is too fast, too.
+            (0.72, &low, Met),
+            (0.72, &high, Missed),
+            // A little waiting does not make a tenth of a rate.
+            (0.05, &far, Missed),
+            (0.05, late, Missed),
+            (0.0, &far, Missed),
+        ] {
+            let judged = evaluate(&waited(share), text);
+            assert_eq!(judged.outcome(), outcome, "{share} {text}: {judged:?}");
+            let is_told = judged
+                .objection
+                .is_some_and(|reason| reason.contains("starved"));
+            assert_eq!(is_told, outcome == Undecided, "{share} {text}");
+        }
+    }
+}
