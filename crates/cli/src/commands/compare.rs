@@ -11,8 +11,8 @@ use crate::flags::{MeasuringFlags, files, is_stdout};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::saved::{earlier_runs, load_all, named_or_recorded, short_id};
 use crate::stdio::{
-    ColorWhen, Presentation, Verbosity, colored_comparison_page, eprint_line, ignore_closed_pipe,
-    to_stdout, write_colored_page,
+    ColorWhen, Presentation, Verbosity, eprint_line, ignore_closed_pipe, to_stdout,
+    write_comparison_page,
 };
 use crate::targets::keep_from_outputs;
 use anyhow::Context as _;
@@ -371,9 +371,7 @@ pub(crate) fn print_comparison(
 ) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| match presentation {
         Presentation::Json => diskproof_report::json::write_comparison(comparison, out),
-        Presentation::Page => {
-            write_colored_page(&colored_comparison_page(comparison, detail), color, out)
-        }
+        Presentation::Page => write_comparison_page(comparison, detail, color, out),
     }))
 }
 

@@ -16,7 +16,7 @@ pub(crate) fn colored_record_page(record: &Record, detail: Detail) -> String {
 }
 
 /// The page of a comparison, with colours, as wide as stdout.
-pub(crate) fn colored_comparison_page(comparison: &Comparison, detail: MetricDetail) -> String {
+fn colored_comparison_page(comparison: &Comparison, detail: MetricDetail) -> String {
     collect_text(|out| terminal::write_comparison(comparison, detail, &colored_style(), out))
 }
 
@@ -71,16 +71,39 @@ pub(crate) fn write_record_page(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     write_colored_page(page, color, out)?;
-    let rows = match tcgetwinsize(io::stdout()) {
-        Ok(size) => usize::from(size.ws_row),
-        Err(_) => 0,
-    };
-    if rows > 0 && page.lines().count() + LINES_AFTER >= rows {
+    if is_longer_than_screen(page) {
         let verdict =
             collect_text(|out| terminal::write_verdict_again(record, &colored_style(), out));
         write_colored_page(&verdict, color, out)?;
     }
     Ok(())
+}
+
+/// Writes the page of a comparison to `out`, which leads to stdout. On a terminal that is shorter
+/// than the page, the answers follow once more.
+pub(crate) fn write_comparison_page(
+    comparison: &Comparison,
+    detail: MetricDetail,
+    color: ColorWhen,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let page = colored_comparison_page(comparison, detail);
+    write_colored_page(&page, color, out)?;
+    if is_longer_than_screen(&page) {
+        let answers =
+            collect_text(|out| terminal::write_answers_again(comparison, &colored_style(), out));
+        write_colored_page(&answers, color, out)?;
+    }
+    Ok(())
+}
+
+/// True if stdout is a terminal from which the first lines of a page scroll away.
+fn is_longer_than_screen(page: &str) -> bool {
+    let rows = match tcgetwinsize(io::stdout()) {
+        Ok(size) => usize::from(size.ws_row),
+        Err(_) => 0,
+    };
+    rows > 0 && page.lines().count() + LINES_AFTER >= rows
 }
 
 /// The text that `write` writes, in the characters that the locale knows.

@@ -101,6 +101,21 @@ pub fn write_comparison(
     page.finish()
 }
 
+/// Writes the answers of a comparison once more, for the end of a page that is longer than the
+/// screen.
+pub fn write_answers_again(
+    comparison: &Comparison,
+    style: &Style,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let page = &mut Page::new(style, out);
+    page.blank();
+    for candidate in &comparison.candidates {
+        page.text(Tone::Bold.span(&candidate.summary));
+    }
+    page.finish()
+}
+
 /// Writes the answer about a fleet, and the rows that differ or all of them.
 pub fn write_fleet(
     fleet: &FleetRecord,
@@ -259,6 +274,15 @@ mod comparison_tests {
     fn page(comparison: &Comparison) -> String {
         let detail = MetricDetail::Independent;
         written(|out| write_comparison(comparison, detail, &plain(80), out))
+    }
+
+    #[test]
+    fn answers_are_repeated_as_on_the_page() {
+        let comparison = fixture::comparison();
+        let again = written(|out| write_answers_again(&comparison, &plain(80), out));
+        assert!(!again.trim().is_empty());
+        let page = page(&comparison);
+        assert!(again.lines().all(|line| page.contains(line)), "{again}");
     }
 
     #[test]
