@@ -334,17 +334,67 @@ fn asked_in_warmup(measurement: &Measurement, earlier: &[Window], steady: &Windo
 fn narrow_to_steady(measurement: &mut Measurement, steady: &Window) {
     let length_ns = steady.length_ns().max(1) as f64;
     let waited_share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
-    measurement.cpu = steady.cpu;
-    measurement.dead_time_ns = measurement
+    let steady_dead_time_ns = measurement
         .dead_time_ns
         .map(|whole_ns| dead_time_ns(measurement, steady, whole_ns));
-    (measurement.asked, measurement.device) = device_use(measurement, steady);
-    measurement.achieved_depth = steady.depth();
-    measurement.starved = Starvation {
+    let (steady_asked, steady_device) = device_use(measurement, steady);
+    // Every field by name, so that it is decided of each that is new.
+    let Measurement {
+        cpu,
+        ops,
+        asked,
+        device,
+        achieved_depth,
+        dead_time_ns: own_dead_time_ns,
+        starved,
+        // Of the whole time.
+        target: _,
+        workload: _,
+        span_start_bytes: _,
+        span_bytes: _,
+        engine: _,
+        cache: _,
+        start_ns: _,
+        wall_ns: _,
+        ceiling_iops: _,
+        zero_blocks: _,
+        unwritten_bytes: _,
+        missed_starts: _,
+        dispatch_p99_ns: _,
+        dispatch_late: _,
+        punted: _,
+        verify: _,
+        hang: _,
+        silence_before_ns: _,
+        silence_around_ns: _,
+        first_answer_ns: _,
+        interruptions: _,
+        first_write: _,
+        laid_out: _,
+        windows: _,
+        slices: _,
+        began_ns: _,
+        overrun_ns: _,
+        shortened_from_ns: _,
+        requests: _,
+        request_log: _,
+        steady: _,
+        stopped: _,
+    } = measurement;
+    *cpu = steady.cpu;
+    *own_dead_time_ns = steady_dead_time_ns;
+    (*asked, *device) = (steady_asked, steady_device);
+    *achieved_depth = steady.depth();
+    *starved = Starvation {
         share: waited_share.min(1.0),
         mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
     };
-    for (kind, op) in &mut measurement.ops {
+    narrow_ops(ops, steady);
+}
+
+/// Reduces the counts and latencies of operations to the steady part.
+fn narrow_ops(ops: &mut PerOp<OpMeasurement>, steady: &Window) {
+    for (kind, op) in ops {
         let before = op.series.total_between(0, steady.start_ns);
         op.count = op.count.saturating_sub(before.ops);
         op.bytes = op.bytes.saturating_sub(before.bytes);

@@ -1,7 +1,6 @@
 //! Answers for workloads that run at the same time when they end, and whether they can run together
 //! at all.
 
-use crate::op::OpKind;
 use crate::workload::{CachePolicy, Layout, Span, Start, Stop, Verify, Workload};
 
 /// Neighbours in a plan that run at the same time; mostly a single one.
@@ -251,7 +250,7 @@ fn have_same_signatures(one: &Workload, other: &Workload) -> bool {
         workload.verify == Verify::Checksum
             && workload.writes()
             && workload.shape.content.shares_verified
-            && !workload.makes(OpKind::Trim)
+            && !workload.streams.drops_blocks()
     }) && other.signed_bytes() == signed_bytes
         && distance.is_multiple_of(u64::from(signed_bytes.max(1)))
         && one.shape.content.known == other.shape.content.known

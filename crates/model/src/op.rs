@@ -201,7 +201,9 @@ impl OpKind {
         }
     }
 
-    /// True if the target forgets the block, without any data.
+    /// True if the block has no content of ours afterwards: there is nothing to verify in it, a
+    /// read of it may not reach the disk, and doing it a second time is another task. A use that
+    /// fills blocks with zeros would be one, too.
     pub const fn drops_blocks(self) -> bool {
         match self.blocks() {
             BlockUse::Drops => true,

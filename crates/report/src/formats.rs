@@ -239,9 +239,25 @@ mod tests {
             let row = format!("| `{}` | {} |", format.extension, format.description);
             assert!(docs.contains(&row), "docs/formats.md lacks the row {row}");
         }
+        let sentence = format!(
+            "A comparison (`compare A B -o x.html`) is written as {}; a fleet (`merge`) as {}; the \
+             result of `info` as {}.",
+            listed(|format| format.comparison.is_some()),
+            listed(|format| format.fleet.is_some()),
+            listed(|format| format.identity.is_some())
+        );
+        let words: Vec<&str> = docs.split_whitespace().collect();
+        let has_sentence = words.join(" ").contains(&sentence);
+        assert!(has_sentence, "docs/formats.md lacks: {sentence}");
         let kinds = OpKind::ALL.map(|kind| format!("`{}`", kind.as_str()));
         let kinds = format!("`op` is {}, or empty", kinds.join(", "));
         assert!(docs.contains(&kinds), "docs/formats.md: {kinds}");
+    }
+
+    /// The extensions as the documentation lists them.
+    fn listed(is_listed: fn(&Format) -> bool) -> String {
+        let bare = extensions(is_listed);
+        format!("`{}`", bare.replace(", ", "`, `"))
     }
 
     #[test]

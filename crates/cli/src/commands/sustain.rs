@@ -12,6 +12,7 @@ use crate::workload::{
     Content, Count, Memory, ResolveContext, Time, Wording, WorkloadAxes, WorkloadFlags,
     WorkloadName, resolve, sector_mismatch,
 };
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, Decide, Distribution, Plan, Scratch, Stop, Task, Workload, Workloads,
 };
@@ -420,7 +421,7 @@ fn refuse_unsuitable(flags: &WorkloadFlags) -> Result<(), Failure> {
         ));
     }
     if let Some(rw) = flags.rw
-        && rw.drops_blocks()
+        && !rw.kinds().all(OpKind::moves_data)
     {
         return Err(Failure::Usage(format!(
             "'--rw {}' moves no data, so no cache or credit would show; use reads or writes",

@@ -10,6 +10,7 @@ use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, SyncedWrites, Zones,
 };
 use crate::flags::SECOND;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
     Stop, SyncCall, SyncPolicy, Verify, Workload,
@@ -494,9 +495,10 @@ fn periodic_sync(key: &str, call: SyncCall, count: Count) -> Resolved<SyncPolicy
 /// True if the workload can lay out a new file: it writes the file once from its start, alone, so a
 /// growing file is its purpose. One with periodic syncs of whole blocks cannot: it measures
 /// commits, and databases commit to existing files; a log of smaller records, such as etcd's, goes
-/// on in new blocks. Nor can one with a memory mapping, which does not extend a file.
+/// on in new blocks. Nor can one with a memory mapping, which does not extend a file. Trims of a
+/// file without content would be trims of nothing.
 fn lays_out(workload: &Workload) -> bool {
-    !workload.reads()
+    workload.streams.is_only(OpKind::Write)
         && workload.access == Access::Sequential
         && workload.workers == 1
         && workload.span == Span::default()

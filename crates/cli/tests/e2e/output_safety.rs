@@ -266,7 +266,7 @@ fn every_front_end_with_an_output_has_its_row() {
         .collect();
     for verb in verbs_with_output() {
         let has_row = rows.iter().any(|row| row[0] == verb);
-        assert!(has_row, "{verb}");
+        assert!(has_row, "INPUTS_AS_OUTPUTS has no line of {verb}");
     }
     for tool in drop_ins() {
         for option in tool.options {
@@ -434,7 +434,7 @@ fn no_output_goes_through_the_directory_link_of_another_user() {
         let has_row = BEHIND_FOREIGN_LINK
             .iter()
             .any(|(line, _)| line.split(' ').next() == Some(&verb));
-        assert!(has_row, "{verb}");
+        assert!(has_row, "BEHIND_FOREIGN_LINK has no line of {verb}");
     }
 }
 

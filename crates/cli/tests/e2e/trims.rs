@@ -3,6 +3,7 @@
 
 use crate::program::{Ran, content_hash, counts, diskproof, needs, run};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Layout;
 use diskproof_simdisk::testbed::{Loop, place};
 use std::io::Write as _;
 use std::path::Path;
@@ -162,7 +163,11 @@ fn trims_of_a_directory_stay_in_the_scratch_file() {
     let ran = diskproof!("run {} {path} --size 16M --json", plan.display());
     assert_done(&ran);
     let record = ran.record();
-    assert_eq!(counts(&record.measurements[0], OpKind::Trim).1, 16 * MIB);
+    let trims = &record.measurements[0];
+    assert_eq!(counts(trims, OpKind::Trim).1, 16 * MIB);
+    // The file was filled before it was trimmed.
+    assert_eq!(trims.data.workload.layout, Layout::Needed);
+    assert_eq!(trims.data.span_bytes, 16 * MIB);
     // The file was filled again before it was read.
     let reads = &record.measurements[1];
     assert_eq!(

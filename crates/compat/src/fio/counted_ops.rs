@@ -2,6 +2,13 @@
 //! whether their latencies and rates count with them.
 
 use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement};
+use diskproof_model::rw::FIO_DIRECTIONS;
+
+// Requests of another kind would be in no entry.
+const _: () = assert!(
+    OpKind::REQUESTS.len() == FIO_DIRECTIONS.len(),
+    "a kind of request has no place in fio's output"
+);
 
 /// The kind of the operations that fio counts as writes: commits in a measurement that has no other
 /// writes.
@@ -15,7 +22,7 @@ pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
 
 /// The kinds of operations that an entry counts, in the order of its directions: reads, writes,
 /// trims. A write with a sync of its own is both a write and a commit, and counts once.
-pub(super) fn counted_kinds(measurement: &Measurement) -> [OpKind; 3] {
+pub(super) fn counted_kinds(measurement: &Measurement) -> [OpKind; FIO_DIRECTIONS.len()] {
     [OpKind::Read, write_kind(measurement), OpKind::Trim]
 }
 

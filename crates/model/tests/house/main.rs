@@ -1,7 +1,8 @@
-//! The house rules of the workspace, checked on its sources: line length, no cycle of
-//! modules, the dependencies that the architecture allows, and links of the documentation. Reads
-//! files only; needs nothing of the program.
+//! The house rules of the workspace, checked on its sources: line length, no cycle of modules, the
+//! dependencies that the architecture allows, the way of a request that it lists, and links of the
+//! documentation. Reads files only; needs nothing of the program.
 
+mod followed;
 mod links;
 mod modules;
 mod sources;
@@ -111,6 +112,11 @@ fn crates_know_only_whom_they_may() {
             }
         }
     }
+}
+
+#[test]
+fn one_request_takes_the_way_that_the_architecture_lists() {
+    check("other ways of a request", &followed::differences());
 }
 
 #[test]

@@ -23,6 +23,12 @@ use rates::{rate_object, rate_object_without_samples};
 use serde_json::Value;
 use std::io::{self, Write};
 
+// Requests of another kind would be in no job.
+const _: () = assert!(
+    OpKind::REQUESTS.len() == FIO_DIRECTIONS.len(),
+    "a kind of request has no place in fio's JSON"
+);
+
 /// Writes the record: a job for each workload and target, in the order of the record.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_document(&laid_out(&document(record), JsonLayout::Fio)?, out)

@@ -3,6 +3,7 @@
 use super::promise::Promise;
 use crate::flags::MeasuringFlags;
 use crate::workload::{BlockSize, Time};
+use diskproof_model::op::OpKind;
 use diskproof_model::rw::{Rw, RwError};
 use std::path::PathBuf;
 
@@ -101,10 +102,10 @@ pub struct LoadFlags {
     pub measuring: MeasuringFlags,
 }
 
-/// Reads the operation of `--rw`. Trims are refused: a load moves data.
+/// Reads the operation of `--rw`. What moves no data, as a trim, is refused.
 fn parse_rw(word: &str) -> Result<Rw, String> {
     let rw: Rw = word.parse().map_err(|error: RwError| error.to_string())?;
-    if rw.drops_blocks() {
+    if !rw.kinds().all(OpKind::moves_data) {
         return Err(format!("'{word}' moves no data; use reads or writes"));
     }
     Ok(rw)

@@ -222,6 +222,9 @@ fn first_sequential_write_lays_the_file_out() {
         assert_eq!(workload.layout, Layout::Needed, "{other}");
         assert_eq!(workload.warmup_ns, SECOND, "{other}");
     }
+    for trims in ["--rw trim", "--rw trimwrite"] {
+        assert_eq!(made(trims).layout, Layout::Needed, "{trims}");
+    }
     for context in [by_mmap(), later()] {
         let workload = on("--rw write", &context).unwrap();
         assert_eq!(workload.layout, Layout::Needed);
