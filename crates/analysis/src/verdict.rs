@@ -442,7 +442,8 @@ fn trust(record: &Record) -> Trust {
     if let Some(finding) = most_severe(doubtful.iter().copied()) {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
-    let (level, why) = if !record.partial && promises_untested_depth(record) {
+    let may_not_last = promises_untested_depth(record) || has_untested_rate(record);
+    let (level, why) = if !record.partial && may_not_last {
         (
             TrustLevel::Reliable,
             "The figures are reliable for the time of the run; whether they last is not known.",
@@ -475,6 +476,15 @@ fn promises_untested_depth(record: &Record) -> bool {
         None => false,
     };
     promises_depth && burst_caveat(record).is_some()
+}
+
+/// Returns `true` if a rate is as even as that of a limiter, and the run does not show that it
+/// lasts. Where it is no doubt, it may as well be the rate of a link.
+fn has_untested_rate(record: &Record) -> bool {
+    record
+        .findings
+        .iter()
+        .any(|finding| finding.code == "burst-untested")
 }
 
 /// `Doubtful: other programs used the disk (+2 more).` One line of a terminal.
