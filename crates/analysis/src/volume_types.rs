@@ -277,8 +277,8 @@ pub(crate) fn names_provider(target: &TargetIdentity) -> bool {
 }
 
 /// True if somebody rather chose a rate in bytes per second than that a link has it: it is a usual
-/// bandwidth, or has at most two digits in MB or MiB, the second of which is 0 or 5 unless the first
-/// is 1. One rate of a link in twenty is near such a figure by chance.
+/// bandwidth, or has at most two digits in MB or MiB, the second of which is 0 or 5 unless the
+/// first is 1. One rate of a link in twenty is near such a figure by chance.
 pub(crate) fn is_chosen(rate: f64) -> bool {
     for megabytes in [rate / MIB, rate / 1e6] {
         if is_usual_bandwidth(megabytes) || has_coarse_step(megabytes) {

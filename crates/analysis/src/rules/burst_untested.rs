@@ -132,8 +132,8 @@ fn undecided_fall<'a>(
 /// A workload that reaches this share of a known limit waits for that one. Chosen, not measured.
 const KNOWN_LIMIT_SHARE: f64 = 0.9;
 
-/// The rates of a volume whose burst credit in one unit ended, in the other unit: volumes that limit
-/// requests often limit bytes as well.
+/// The rates of a volume whose burst credit in one unit ended, in the other unit: volumes that
+/// limit requests often limit bytes as well.
 struct OtherUnit {
     target: usize,
     /// The unit of the credit that ended.

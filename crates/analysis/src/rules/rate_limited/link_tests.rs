@@ -100,7 +100,7 @@ fn full_link_is_no_volume() {
         if let (Some(untested), Some(limited)) = (untested, limited) {
             noted += 1;
             assert_eq!(untested.severity, Severity::Note, "{rate}");
-            states(&limited.claim, &["a link or a limiter", "bit/s"]);
+            states(&limited.claim, &["a link or a limiter", "full link"]);
             states(trust(&record).1, &["not known"]);
         }
     }
