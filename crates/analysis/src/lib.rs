@@ -41,6 +41,7 @@ mod shape;
 mod shared_fall;
 mod steady;
 mod sustain;
+mod unreported_links;
 mod untested;
 mod verification;
 mod volume_types;

@@ -459,12 +459,13 @@ fn trust(record: &Record) -> Trust {
     if let Some(finding) = most_severe(doubtful.iter().copied()) {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
+    let may_not_last = promises_untested_depth(record) || has_untested_rate(record);
     let (level, why) = if is_of_page_cache(record) {
         (
             TrustLevel::Doubtful,
             "The figures are those of the page cache, and say nothing of the disk.",
         )
-    } else if !record.partial && promises_untested_depth(record) {
+    } else if !record.partial && may_not_last {
         (
             TrustLevel::Reliable,
             "The figures are reliable for the time of the run; whether they last is not known.",
@@ -497,6 +498,15 @@ fn promises_untested_depth(record: &Record) -> bool {
         None => false,
     };
     promises_depth && burst_caveat(record).is_some()
+}
+
+/// Returns `true` if a rate is as even as that of a limiter, and the run does not show that it
+/// lasts. Where it is no doubt, it may as well be the rate of a link.
+fn has_untested_rate(record: &Record) -> bool {
+    record
+        .findings
+        .iter()
+        .any(|finding| finding.code == "burst-untested")
 }
 
 /// `Doubtful: other programs used the disk (+2 more).` One line of a terminal.

@@ -18,8 +18,15 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// A mebibyte in bytes.
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// Usual bandwidths with three digits, in MB or MiB per second.
-const USUAL_BANDWIDTHS: [f64; 5] = [64.0, 125.0, 128.0, 256.0, 512.0];
+/// Usual bandwidths that are powers of two, or have three digits, in MB or MiB per second.
+const USUAL_BANDWIDTHS: [f64; 7] = [32.0, 64.0, 125.0, 128.0, 256.0, 512.0, 1024.0];
+/// The words by which disks of providers name themselves, in their vendor or model.
+const PROVIDERS: [&str; 4] = [
+    "Amazon Elastic Block Store",
+    "Msft",
+    "Google",
+    "nvme_card-pd",
+];
 
 /// A type of volume with fixed limits.
 struct VolumeType {
@@ -262,6 +269,33 @@ pub(crate) fn is_round(rate: f64, unit: &str) -> bool {
         || has_two_digits(rate / MIB * 1e6)
 }
 
+/// True if a disk below the target names the provider of a cloud: what limits it is its type.
+pub(crate) fn names_provider(target: &TargetIdentity) -> bool {
+    target
+        .disks()
+        .any(|disk| PROVIDERS.iter().any(|words| is_named(disk, words)))
+}
+
+/// True if somebody rather chose a rate in bytes per second than that a link has it: it is a usual
+/// bandwidth, or has at most two digits in MB or MiB, the second of which is 0 or 5 unless the
+/// first is 1. One rate of a link in twenty is near such a figure by chance.
+pub(crate) fn is_chosen(rate: f64) -> bool {
+    for megabytes in [rate / MIB, rate / 1e6] {
+        if is_usual_bandwidth(megabytes) || has_coarse_step(megabytes) {
+            return true;
+        }
+    }
+    false
+}
+
+/// True near 10, 11, 12 to 20, 25, 30, 35 to 100 of each decade.
+fn has_coarse_step(megabytes: f64) -> bool {
+    let decade = 10f64.powf(megabytes.max(1.0).log10().floor());
+    let share = if megabytes / decade < 2.0 { 0.1 } else { 0.5 };
+    let step = share * decade;
+    are_near(megabytes, (megabytes / step).round() * step, ROUND_SHARE)
+}
+
 /// True near a bandwidth that volumes are sold with.
 fn is_usual_bandwidth(megabytes: f64) -> bool {
     USUAL_BANDWIDTHS
@@ -329,6 +363,16 @@ mod tests {
         assert_eq!(limit_of(&large, 3000.0, "1/s"), Some(gp3));
         assert!(limit_of(&large, 6000.0, "1/s").is_some_and(|(_, lasts)| lasts));
         assert!(limit_of(&large, 250.0 * MIB, "B/s").is_some_and(|(_, lasts)| lasts));
+    }
+
+    #[test]
+    fn chosen_rates_have_coarse_steps() {
+        for rate in [30e6, 110e6, 250e6, 450e6, 32.0 * MIB, 999.9e6, 1024.0 * MIB] {
+            assert!(is_chosen(rate), "{rate}");
+        }
+        for rate in [33e6, 118e6, 270e6, 430e6, 545e6, 520.0 * MIB] {
+            assert!(!is_chosen(rate), "{rate}");
+        }
     }
 
     #[test]

@@ -263,6 +263,21 @@ fn even_rate_in_the_unit_without_an_end_is_not_graded() {
     assert_eq!(uneven.burst_credits.len(), 1);
     assert!(finding(&uneven, "burst-untested").is_none_or(|one| !one.concerns(0)));
     assert_eq!(bulk_load(&uneven), None);
+    // Too few to tell: 50/s of 1 MiB.
+    let few = with_writes(|cell| cell % 2);
+    assert_eq!(few.burst_credits.len(), 1);
+    let untested = finding(&few, "burst-untested").unwrap();
+    assert!(untested.concerns(0) && !untested.concerns(3));
+    assert!(bulk_load(&few).is_some());
+    let healthy = fixture::changed(|run| {
+        for m in &mut run.measurements {
+            if m.workload.name == "sequential-write" {
+                set_pace(m, |cell| cell % 2);
+            }
+        }
+    });
+    assert_eq!(finding(&healthy, "burst-untested"), None);
+    assert_eq!(bulk_load(&healthy), None);
     let limited = with_writes(|_| 15);
     assert!(finding(&limited, "burst-untested").is_none_or(|one| !one.concerns(0)));
 }

@@ -9,7 +9,8 @@ use super::bursts::{
     SlowedWorkload, have_reads, is_after_pause, may_be_cache, slowed_on_each_target,
 };
 use super::rate_limited::{
-    are_near, is_even, limit_of_workload, plateau_without_known_credit, undocumented_even_rate,
+    LimiterPlateau, are_near, is_even, limit_of_workload, plateaus_without_known_credit,
+    undocumented_rate,
 };
 use super::rule::*;
 use crate::limiter::words::{CreditTest, limit_text};
@@ -29,10 +30,30 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
+/// What was not tested on one target.
+struct UntestedOnTarget {
+    target: usize,
+    diagnosis: Diagnosis,
+}
+
+/// All that was not tested. Where a plateau is one, the cause of a fall of writes is no question.
 fn check(record: &Record) -> Option<Diagnosis> {
-    by_plateau(record)
-        .or_else(|| by_other_unit(record))
-        .or_else(|| by_fall_of_writes(record))
+    let mut all = by_plateau(record);
+    all.extend(by_other_unit(record));
+    for fallen in by_fall_of_writes(record) {
+        if all.iter().all(|known| known.target != fallen.target) {
+            all.push(fallen);
+        }
+    }
+    let mut parts = all.into_iter().map(|one| one.diagnosis);
+    let mut joined = parts.next()?;
+    for part in parts {
+        joined.severity = joined.severity.max(part.severity);
+        joined.claim = format!("{} {}", joined.claim, part.claim);
+        joined.remedy = format!("{} {}", joined.remedy, part.remedy);
+        joined.evidence.extend(part.evidence);
+    }
+    Some(joined)
 }
 
 /// Writes that fell for good on one target, by a full write cache or by a used-up credit: nothing
@@ -44,11 +65,21 @@ struct UndecidedFall<'a> {
     faster_reads: Vec<usize>,
 }
 
-/// The fall of the first target that has one.
-fn by_fall_of_writes(record: &Record) -> Option<Diagnosis> {
-    let undecided = slowed_on_each_target(record)
-        .into_iter()
-        .find_map(|slowed| undecided_fall(record, slowed))?;
+/// The falls of all targets that have one.
+fn by_fall_of_writes(record: &Record) -> Vec<UntestedOnTarget> {
+    let mut fallen = Vec::new();
+    for slowed in slowed_on_each_target(record) {
+        if let Some(undecided) = undecided_fall(record, slowed) {
+            fallen.push(UntestedOnTarget {
+                target: undecided.fall.target,
+                diagnosis: diagnosis_of_fall(record, &undecided),
+            });
+        }
+    }
+    fallen
+}
+
+fn diagnosis_of_fall(record: &Record, undecided: &UndecidedFall<'_>) -> Diagnosis {
     let fall = undecided.fall;
     let claim = format!(
         "The writes of {} fell for good, to {}, and nothing was read after that: a full write \
@@ -62,7 +93,7 @@ fn by_fall_of_writes(record: &Record) -> Option<Diagnosis> {
     let remedy =
         format!("Measure whether reads keep their rate: 'diskproof sustain {path} --rw randread'.");
     let evidence = undecided.slowed.iter().map(SlowedWorkload::evidence);
-    Some(Diagnosis::new(Severity::Warning, claim, evidence).with_remedy(remedy))
+    Diagnosis::new(Severity::Warning, claim, evidence).with_remedy(remedy)
 }
 
 /// The undecided fall of the workloads of one target that became slower.
@@ -101,22 +132,30 @@ fn undecided_fall<'a>(
 /// A workload that reaches this share of a known limit waits for that one. Chosen, not measured.
 const KNOWN_LIMIT_SHARE: f64 = 0.9;
 
-/// The rate of a volume whose burst credit in one unit ended, as even as that of a limiter in the
-/// other unit: volumes that limit requests often limit bytes as well.
+/// The rates of a volume whose burst credit in one unit ended, in the other unit: volumes that
+/// limit requests often limit bytes as well.
 struct OtherUnit {
     target: usize,
     /// The unit of the credit that ended.
     known: Unit,
-    /// The even rate in the other unit.
+    /// The highest of the rates in the other unit.
     rate: f64,
-    /// The measurements that ran at it.
+    /// The measurements that ran at them.
     rows: Vec<usize>,
+    /// True if they are as even as those of a limiter; false if some had too few requests to tell.
+    are_even: bool,
 }
 
-/// The first target with a credit in one unit only, and an even rate in the other that was not kept
-/// for long enough.
-fn by_other_unit(record: &Record) -> Option<Diagnosis> {
-    (0..record.targets.len()).find_map(|target| untested_other_unit(record, target))
+/// The targets with a credit in one unit only, and a rate in the other that a limiter may set and
+/// that was not kept for long enough.
+fn by_other_unit(record: &Record) -> Vec<UntestedOnTarget> {
+    let mut untested = Vec::new();
+    for target in 0..record.targets.len() {
+        if let Some(diagnosis) = untested_other_unit(record, target) {
+            untested.push(UntestedOnTarget { target, diagnosis });
+        }
+    }
+    untested
 }
 
 fn untested_other_unit(record: &Record, target: usize) -> Option<Diagnosis> {
@@ -134,14 +173,20 @@ fn untested_other_unit(record: &Record, target: usize) -> Option<Diagnosis> {
     if is_tested || is_hardly_a_burst(identity, other.rate, unit.per_second()) {
         return None;
     }
+    let rate = limit_text(other.rate, unit.per_second());
+    let counted = counted_name(unit);
+    let evenness = if other.are_even {
+        format!("at {rate}, as evenly as a limiter of {counted} sets it")
+    } else {
+        format!(
+            "at up to {rate}, in too few requests to tell whether a limiter of {counted} set it"
+        )
+    };
     let claim = format!(
-        "The burst credit of the volume in {} ended. {} ran at {}, as evenly as a limiter of {} \
-         sets it, and this run does not show whether that rate lasts: at most {} passed at it \
-         without a pause.",
+        "The burst credit of the volume in {} ended. {} ran {evenness}, and this run does not show \
+         whether that rate lasts: at most {} passed at it without a pause.",
         counted_name(other.known),
         workload_names(record, other.rows.iter().copied()),
-        limit_text(other.rate, unit.per_second()),
-        counted_name(unit),
         format_duration(time_at_rate.held_ns as u64),
     );
     let mut observations = Vec::new();
@@ -163,9 +208,9 @@ fn counted_name(unit: Unit) -> &'static str {
     }
 }
 
-/// The even rate of a target in the unit in which no credit of it ended; `None` where none or both
-/// did, where a write cache may be what ended, and where the even rates differ: one limiter sets
-/// one rate, and a medium streams as it can.
+/// The rates of a target in the unit in which no credit of it ended, as far as a limiter may set
+/// them; `None` where none or both did, where a write cache may be what ended, and where even rates
+/// differ: one limiter sets one rate, and a medium streams as it can.
 fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
     let credits = ended_credits(record, target);
     let credit = credits.first()?;
@@ -178,7 +223,9 @@ fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
         known,
         rate: 0.0,
         rows: Vec::new(),
+        are_even: true,
     };
+    let mut even_rate: Option<f64> = None;
     for measured in real_rows(record) {
         let row = measured.row;
         let waits_for_known = rate_of(row, known) >= KNOWN_LIMIT_SHARE * credit.base;
@@ -189,14 +236,17 @@ fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
         {
             continue;
         }
-        let Some(rate) = undocumented_even_rate(record, measured.index, known.other()) else {
+        let Some(possible) = undocumented_rate(record, measured.index, known.other()) else {
             continue;
         };
-        if other.rows.is_empty() {
-            other.rate = rate;
-        } else if !are_near(rate, other.rate) {
-            return None;
+        if possible.is_even {
+            let first = *even_rate.get_or_insert(possible.rate);
+            if !are_near(possible.rate, first) {
+                return None;
+            }
         }
+        other.are_even &= possible.is_even;
+        other.rate = other.rate.max(possible.rate);
         other.rows.push(measured.index);
     }
     if other.rows.is_empty() {
@@ -206,8 +256,19 @@ fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
     }
 }
 
-fn by_plateau(record: &Record) -> Option<Diagnosis> {
-    let plateau = plateau_without_known_credit(record)?;
+fn by_plateau(record: &Record) -> Vec<UntestedOnTarget> {
+    let mut untested = Vec::new();
+    for plateau in plateaus_without_known_credit(record) {
+        let target = plateau.target;
+        if let Some(diagnosis) = untested_plateau(record, plateau) {
+            untested.push(UntestedOnTarget { target, diagnosis });
+        }
+    }
+    untested
+}
+
+/// The diagnosis of a plateau; `None` where the credit of its target is known, or would have ended.
+fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Diagnosis> {
     if is_credit_known(record, plateau.target) {
         return None;
     }
@@ -216,15 +277,19 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     if time_at_rate.held_ns >= test.ns as f64 {
         return None;
     }
+    // The rate of a link lasts, and nothing else suggests a volume: no reason to doubt it.
+    let (severity, cause) = match plateau.link {
+        Some(_) => (Severity::Note, "A link or a limiter"),
+        None => (Severity::Warning, "A limiter"),
+    };
     let claim = format!(
-        "A limiter sets the rate of {}, {}, and this run does not show whether it is one that \
-         lasts: at most {} passed at it without a pause. A volume with burst credit allows less \
-         for ever.",
+        "{cause} sets the rate of {}, {}, and this run does not show whether it is one that lasts: \
+         at most {} passed at it without a pause. A volume with burst credit allows less for ever.",
         workload_names(record, plateau.rows.iter().copied()),
         limit_text(plateau.rate, plateau.unit.per_second()),
         format_duration(time_at_rate.held_ns as u64),
     );
-    let diagnosis = Diagnosis::new(Severity::Warning, claim, plateau.evidence);
+    let diagnosis = Diagnosis::new(severity, claim, plateau.evidence);
     Some(diagnosis.with_remedy(test_remedy(&test)))
 }
 
@@ -283,7 +348,10 @@ mod tests {
     #[test]
     fn fall_of_writes_without_reads_after_it_is_undecided() {
         let record = even_fall_of_writes(None);
-        let diagnosis = by_fall_of_writes(&record).unwrap();
+        let [fallen] = &by_fall_of_writes(&record)[..] else {
+            panic!("one target");
+        };
+        let diagnosis = &fallen.diagnosis;
         states(
             &diagnosis.claim,
             &["sequential-write fell", "210 MB/s", "sequential-read"],
@@ -297,19 +365,19 @@ mod tests {
     #[test]
     fn fall_of_writes_is_decided_by_reads_at_the_same_rate() {
         let record = even_fall_of_writes(Some(210e6));
-        assert_eq!(by_fall_of_writes(&record), None);
+        assert!(by_fall_of_writes(&record).is_empty());
     }
 
     #[test]
     fn fall_of_reads_is_no_fall_of_writes() {
-        assert_eq!(by_fall_of_writes(&burst()), None);
+        assert!(by_fall_of_writes(&burst()).is_empty());
     }
 
     #[test]
     fn uneven_rate_is_that_of_no_limiter() {
         let mut record = even_fall_of_writes(None);
         row(&mut record, "sequential-write").data.workload.depth = 1;
-        assert_eq!(by_fall_of_writes(&record), None);
+        assert!(by_fall_of_writes(&record).is_empty());
     }
 
     #[test]
@@ -320,6 +388,6 @@ mod tests {
                 op.throughput.value = 1e6;
             }
         }
-        assert_eq!(by_fall_of_writes(&record), None);
+        assert!(by_fall_of_writes(&record).is_empty());
     }
 }

@@ -5,12 +5,15 @@
 mod alike;
 mod even;
 mod group;
+#[cfg(test)]
+mod link_tests;
 
 use super::rule::*;
-use crate::estimate::{EVEN_SCATTER_MAX, scatter};
-use crate::limiter::{Unit, evenness_counts_in};
+use crate::estimate::{EVEN_SCATTER_MAX, mean, scatter};
+use crate::limiter::{Unit, evenness_counts_in, rate_of};
 use crate::mechanics::{full_from, has_platters, is_real_disk};
-use crate::volume_types::{documented_limit, is_round};
+use crate::unreported_links::unreported_link;
+use crate::volume_types::{documented_limit, is_round, names_provider};
 use alike::{alike_workloads, are_of_limiter};
 use diskproof_model::digits::figure_text;
 use even::{DIFFERENCE_SHARE_MAX, EvenWorkload, usual_unit};
@@ -47,22 +50,47 @@ struct LimitedWorkloads<'a> {
     even: Vec<EvenWorkload<'a>>,
     /// The others at about this rate.
     alike: Vec<Measured<'a>>,
+    /// The link that would have this rate, too, if it were full.
+    link: Option<&'static str>,
 }
 
 impl<'a> LimitedWorkloads<'a> {
-    /// The workloads at the first rate that a limiter explains; `None` where there is none.
-    fn find(record: &'a Record) -> Option<Self> {
+    /// The workloads at each rate that a limiter explains: the first one in each unit of each
+    /// target.
+    fn find_all(record: &'a Record) -> Vec<Self> {
         let mut even: Vec<EvenWorkload<'_>> = Vec::new();
         for measured in real_rows(record) {
             even.extend(even_workload(record, measured));
         }
-        let first = even
-            .iter()
-            .find(|row| is_limited(record, row, &even))?
-            .clone();
-        even.retain(|row| row.has_same_rate(&first));
-        let alike = alike_workloads(record, &first, &even);
-        Some(Self { first, even, alike })
+        let mut all: Vec<Self> = Vec::new();
+        for one in &even {
+            // Blocks of several sizes agree in the unit of their limiter alone.
+            let agreeing = even.iter().find(|other| one.agrees_in_unit_of(other));
+            let limited = agreeing.unwrap_or(one);
+            let is_known = all.iter().any(|plateau| {
+                plateau.first.target() == limited.target() && plateau.first.unit == limited.unit
+            });
+            if !is_known && is_limited(record, one, &even) {
+                all.push(Self::at_rate_of(record, limited, &even));
+            }
+        }
+        all
+    }
+
+    /// The workloads at the rate of a limited one, of all even ones.
+    fn at_rate_of(record: &'a Record, one: &EvenWorkload<'a>, all: &[EvenWorkload<'a>]) -> Self {
+        let mut even = Vec::new();
+        for other in all {
+            if other.has_same_rate(one) || other.agrees_in_unit_of(one) {
+                even.push(other.clone());
+            }
+        }
+        Self {
+            first: one.clone(),
+            alike: alike_workloads(record, one, &even),
+            link: possible_link(record, one, all),
+            even,
+        }
     }
 
     /// All its workloads, ascending.
@@ -76,7 +104,7 @@ impl<'a> LimitedWorkloads<'a> {
     fn evidence(&self) -> Vec<Evidence> {
         let mut observations = Vec::new();
         for row in &self.even {
-            observations.push(row.evidence_of(row.measured));
+            observations.push(self.first.evidence_of(row.measured));
         }
         for measured in &self.alike {
             observations.push(self.first.evidence_of(*measured));
@@ -92,59 +120,90 @@ pub(super) struct LimiterPlateau {
     /// In `unit` per second.
     pub(super) rate: f64,
     pub(super) unit: Unit,
+    /// The link that would have this rate, too, if it were full.
+    pub(super) link: Option<&'static str>,
     /// The measurements that ran at the rate, ascending.
     pub(super) rows: Vec<usize>,
     pub(super) evidence: Vec<Evidence>,
 }
 
-/// The plateau that a limiter explains, unless the type of the volume says that it lasts.
-pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPlateau> {
+/// The plateaus that a limiter explains, without those that last by the type of their volume: at
+/// most one in each unit of each target.
+pub(super) fn plateaus_without_known_credit(record: &Record) -> Vec<LimiterPlateau> {
+    let mut plateaus = Vec::new();
     if by_group(record).is_some() {
-        return None;
+        return plateaus;
     }
-    let plateau = LimitedWorkloads::find(record)?;
-    let first = &plateau.first;
-    let target = record.targets.get(first.target())?;
-    if let Some(limit) = documented_limit(target, first.rate, first.unit.per_second())
-        && limit.lasts
-    {
-        return None;
+    for plateau in LimitedWorkloads::find_all(record) {
+        let first = &plateau.first;
+        let Some(target) = record.targets.get(first.target()) else {
+            continue;
+        };
+        if let Some(limit) = documented_limit(target, first.rate, first.unit.per_second())
+            && limit.lasts
+        {
+            continue;
+        }
+        plateaus.push(LimiterPlateau {
+            target: first.target(),
+            rate: first.rate,
+            unit: first.unit,
+            link: plateau.link,
+            rows: plateau.rows(),
+            evidence: plateau.evidence(),
+        });
     }
-    Some(LimiterPlateau {
-        target: first.target(),
-        rate: first.rate,
-        unit: first.unit,
-        rows: plateau.rows(),
-        evidence: plateau.evidence(),
-    })
+    plateaus
 }
 
-/// The finding of a plateau that a limiter explains; `None` where there is none.
+/// The finding of the plateaus that a limiter explains; `None` where there is none.
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
-    let plateau = LimitedWorkloads::find(record)?;
+    let plateaus = LimitedWorkloads::find_all(record);
+    let first = plateaus.first()?;
+    let mut claims = Vec::new();
+    let mut observations = Vec::new();
+    for plateau in &plateaus {
+        claims.push(plateau_claim(record, plateau)?);
+        observations.extend(plateau.evidence());
+    }
+    claims.push("More requests in flight would only wait longer.".to_owned());
+    let remedy = if plateaus.iter().all(|plateau| plateau.link.is_some()) {
+        "Plan with this rate. A faster link raises it, or, of a volume with a limit, a larger or \
+         faster one; database settings do not."
+    } else {
+        "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
+         database settings do not."
+    };
     Some(
-        Diagnosis::new(
-            Severity::Note,
-            plateau_claim(record, &plateau)?,
-            plateau.evidence(),
-        )
-        .with_remedy(
-            "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
-             database settings do not.",
-        )
-        .with_command(&plateau.first.measured.row.figures.reproduce),
+        Diagnosis::new(Severity::Note, claims.join(" "), observations)
+            .with_remedy(remedy)
+            .with_command(&first.first.measured.row.figures.reproduce),
     )
 }
 
 /// The claim of a plateau; `None` where the record lacks the target.
 fn plateau_claim(record: &Record, plateau: &LimitedWorkloads<'_>) -> Option<String> {
-    let LimitedWorkloads { first, even, alike } = plateau;
+    let LimitedWorkloads {
+        first,
+        even,
+        alike,
+        link,
+    } = plateau;
     let unit = first.unit.per_second();
     let scatter = largest_by(even, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
-    let limiter = match documented_limit(target, first.rate, unit) {
-        Some(limit) => format!("This is the documented limit of {}.", limit.volume),
-        None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
+    let limiter = match (documented_limit(target, first.rate, unit), link) {
+        (Some(limit), _) => format!(
+            "so a limiter sets the rate, not the medium. This is the documented limit of {}.",
+            limit.volume
+        ),
+        (None, Some(link)) => format!(
+            "so a link or a limiter sets the rate, not the medium. A full link carries as much: \
+             {link}."
+        ),
+        (None, None) => "so a limiter sets the rate, not the medium. Cloud volumes and QEMU's \
+                         throttling have such limits."
+            .to_owned(),
     };
     let others = if alike.is_empty() {
         String::new()
@@ -153,28 +212,62 @@ fn plateau_claim(record: &Record, plateau: &LimitedWorkloads<'_>) -> Option<Stri
         format!(", and {names} within 1 % of it")
     };
     Some(format!(
-        "{} ran at {}, constant to {}{others}, so a limiter sets the rate, not the medium. \
-         {limiter} More requests in flight would only wait longer.",
+        "{} ran at {}, constant to {}{others}, {limiter}",
         workload_names(record, even.iter().map(|row| row.measured.index)),
         figure_text(first.rate, Some(first.rate * DIFFERENCE_SHARE_MAX), unit),
         format_percent(scatter.max(0.001))
     ))
 }
 
+/// The rate of a workload that a limiter may set, for all that the run shows.
+pub(super) struct PossibleLimit {
+    /// In the unit of the question, per second.
+    pub(super) rate: f64,
+    /// True if it is as even as that of a limiter; false if there were too few requests to tell.
+    pub(super) is_even: bool,
+}
+
 /// The rate of a workload in a unit that volumes usually limit for it, where it is as even as that
-/// of a limiter, and no document says that it lasts; else `None`.
-pub(super) fn undocumented_even_rate(record: &Record, index: usize, unit: Unit) -> Option<f64> {
-    let even = even_workload(record, measured_at(record, index))?;
-    let target = record.targets.get(even.target())?;
-    let lasts = match documented_limit(target, even.rate, unit.per_second()) {
-        Some(limit) => limit.lasts,
-        None => false,
+/// of a limiter, or where too few requests show whether it is, and no document says that it lasts;
+/// else `None`.
+pub(super) fn undocumented_rate(
+    record: &Record,
+    index: usize,
+    unit: Unit,
+) -> Option<PossibleLimit> {
+    let measured = measured_at(record, index);
+    let possible = match even_workload(record, measured) {
+        Some(even) if even.unit == unit => PossibleLimit {
+            rate: even.rate,
+            is_even: true,
+        },
+        Some(_) => return None,
+        None => PossibleLimit {
+            rate: rate_of_few(record, measured, unit)?,
+            is_even: false,
+        },
     };
-    if even.unit == unit && !lasts {
-        Some(even.rate)
-    } else {
-        None
+    let target = record.targets.get(measured.row.data.target)?;
+    match documented_limit(target, possible.rate, unit.per_second()) {
+        Some(limit) if limit.lasts => None,
+        Some(_) | None => Some(possible),
     }
+}
+
+/// The rate of a workload whose requests are too few to tell whether it is even; `None` where they
+/// are not, or where another cause sets it.
+fn rate_of_few(record: &Record, measured: Measured<'_>, unit: Unit) -> Option<f64> {
+    let row = measured.row;
+    if !may_show_limiter(row) || usual_unit(row) != unit {
+        return None;
+    }
+    let cells = steady_cells(row)?;
+    let counts = evenness_counts_in(unit, &cells.ops, &cells.bytes);
+    let rate = cells.rate(unit);
+    if scatter(&counts).is_some() || rate <= 0.0 || is_of_hardware(record, row, unit, rate) {
+        return None;
+    }
+    Some(rate)
 }
 
 /// True if the rate of a workload is as even as that of a limiter.
@@ -182,27 +275,16 @@ pub(super) fn is_even(record: &Record, index: usize) -> bool {
     even_workload(record, measured_at(record, index)).is_some()
 }
 
-/// A workload that keeps several requests in flight at an even rate; syncs have their own pace.
+/// A workload that keeps several requests in flight at an even rate.
 fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWorkload<'a>> {
     let row = measured.row;
-    let is_paced =
-        row.data.workload.is_paced() || matches!(row.data.workload.sync, SyncPolicy::Every { .. });
-    if is_paced
-        || wanted_depth(row) < 2.0
-        || row.figures.settled == Some(false)
-        || !row.figures.together_with.is_empty()
-    {
+    if !may_show_limiter(row) {
         return None;
     }
     let cells = steady_cells(row)?;
     let EvenCells { scatter, unit } = cells.evenness(row)?;
-    let values = match unit {
-        Unit::Bytes => cells.bytes,
-        Unit::Requests => cells.ops,
-    };
-    let per_cell = values.iter().sum::<f64>() / values.len() as f64;
-    let rate = per_cell * 1e9 / cells.interval_ns as f64;
-    if unit == Unit::Bytes && (fills_link(record, row, rate) || streams_from_platter(record, row)) {
+    let rate = cells.rate(unit);
+    if is_of_hardware(record, row, unit, rate) {
         return None;
     }
     Some(EvenWorkload {
@@ -211,6 +293,21 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
         unit,
         scatter,
     })
+}
+
+/// True if several requests of a row waited for nothing but the disk; syncs have their own pace.
+fn may_show_limiter(row: &Row) -> bool {
+    let is_paced =
+        row.data.workload.is_paced() || matches!(row.data.workload.sync, SyncPolicy::Every { .. });
+    !is_paced
+        && wanted_depth(row) >= 2.0
+        && row.figures.settled != Some(false)
+        && row.figures.together_with.is_empty()
+}
+
+/// True if a known link or the platters set this rate.
+fn is_of_hardware(record: &Record, row: &Row, unit: Unit, rate: f64) -> bool {
+    unit == Unit::Bytes && (fills_link(record, row, rate) || streams_from_platter(record, row))
 }
 
 /// True if it moves along the tracks of a disk that turns: they pass below its head like a clock.
@@ -234,6 +331,15 @@ struct EvenCells {
 }
 
 impl SteadyCells {
+    /// The mean rate per second.
+    fn rate(&self, unit: Unit) -> f64 {
+        let values = match unit {
+            Unit::Bytes => &self.bytes,
+            Unit::Requests => &self.ops,
+        };
+        mean(values) * 1e9 / self.interval_ns as f64
+    }
+
     /// The evenness in the unit that volumes usually limit for the block size of a row. Of mixed
     /// sizes a limiter makes only its own unit even, which then decides. `None` where they are not
     /// even.
@@ -321,6 +427,45 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
     has_both && has_mix && has_other_blocks
 }
 
+/// The link that would have the rate of a limited workload, too, if it were full and the system
+/// does not report it. `None` of requests, which no link counts, where requests show a limiter as
+/// well or a credit ended, where the disk names its provider, and where more passed than the link
+/// carries. Reads and writes together may pass twice as much.
+fn possible_link(
+    record: &Record,
+    one: &EvenWorkload<'_>,
+    all: &[EvenWorkload<'_>],
+) -> Option<&'static str> {
+    let target = one.target();
+    if one.unit == Unit::Requests || names_provider(&record.targets[target]) {
+        return None;
+    }
+    let link = unreported_link(one.rate)?;
+    let limits_requests = all.iter().any(|other| {
+        other.target() == target && other.unit == Unit::Requests && is_limited(record, other, all)
+    });
+    let has_ended = record
+        .burst_credits
+        .iter()
+        .any(|credit| credit.target == target);
+    let is_exceeded = real_rows(record).into_iter().any(|measured| {
+        let row = measured.row;
+        row.data.target == target
+            && !row.data.workload.streams.is_mix()
+            && row.figures.together_with.is_empty()
+            && rate_of(row, Unit::Bytes) > EXCEEDED_TIMES * one.rate
+    });
+    if limits_requests || has_ended || is_exceeded {
+        None
+    } else {
+        Some(link)
+    }
+}
+
+/// A rate above this multiple of a link's exceeds it: more than its own uncertainty. Chosen, not
+/// measured.
+const EXCEEDED_TIMES: f64 = 1.05;
+
 /// True if the run has no workload of other streams to compare with.
 fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
     let data = &one.measured.row.data;
@@ -366,7 +511,7 @@ pub(in crate::rules) mod tests {
         }
     }
 
-    fn is_small_and_deep(measurement: &Measurement) -> bool {
+    pub(super) fn is_small_and_deep(measurement: &Measurement) -> bool {
         measurement.workload.depth > 1 && measurement.workload.block_bytes < 256 << 10
     }
 
@@ -403,8 +548,27 @@ pub(in crate::rules) mod tests {
         );
     }
 
-    fn medium_noise(index: usize) -> u64 {
+    pub(super) fn medium_noise(index: usize) -> u64 {
         (index * 7919 % 13) as u64
+    }
+
+    /// 600 requests/s of each size: streams of 1 MiB have 600 MiB/s, which is round, too.
+    #[test]
+    fn limiter_of_requests_is_not_stated_in_bytes() {
+        let record = fixture::changed(|run| {
+            for measurement in &mut run.measurements {
+                if measurement.workload.depth > 1 {
+                    set(measurement, 600, |_| 0);
+                }
+            }
+        });
+        let claim = check(&record).unwrap().claim;
+        states(&claim, &["6 of 8 workloads", "600/s"]);
+        assert!(!claim.contains("B/s"), "{claim}");
+        let [plateau] = &plateaus_without_known_credit(&record)[..] else {
+            panic!("{claim}");
+        };
+        assert_eq!((plateau.unit, plateau.rows.len()), (Unit::Requests, 6));
     }
 
     #[test]

@@ -426,7 +426,20 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
             format!("{times} as long; the runs measured almost nothing")
         }
         Some(ns) => format!("{times} as long, {} per side", glue(&format_duration(ns))),
-        None => format!("{times} as many positions or accesses"),
+        None => match metric.figure {
+            // A survey reads its burst again and again for a fixed time.
+            Figure::Throughput => "more runs per side; no flag makes a burst longer".to_owned(),
+            Figure::CurveMin
+            | Figure::CurveMax
+            | Figure::CurveAverage
+            | Figure::AccessTime
+            | Figure::Iops
+            | Figure::Mean
+            | Figure::P50
+            | Figure::P99
+            | Figure::P99_9
+            | Figure::PromisedRate => format!("{times} as many positions or accesses"),
+        },
     }
 }
 
@@ -466,7 +479,7 @@ fn times_text(times: f64) -> String {
 mod tests {
     use super::*;
 
-    use diskproof_model::comparison::{Basis, Direction};
+    use diskproof_model::comparison::{Basis, Direction, Needed};
     use diskproof_model::record::Estimate;
 
     fn ratio(value: f64, low_95: f64, high_95: f64) -> Ratio {
@@ -492,6 +505,23 @@ mod tests {
         assert!(reason(Figure::Iops, 1.0).contains("2 s"));
         assert!(!reason(Figure::Iops, 0.0).contains("2 s"));
         assert!(!reason(Figure::CurveMin, 1.0).contains("2 s"));
+    }
+
+    /// Of a burst no flag makes more: other accesses can be more.
+    #[test]
+    fn undecided_burst_needs_more_runs() {
+        let needs_runs = |figure| {
+            let mut compared = metric(rate(1.0, 0.1), rate(1.1, 0.1), ratio(1.1, 0.9, 1.3));
+            compared.figure = figure;
+            compared.needed = Some(Needed {
+                times: 4.0,
+                measure_ns: None,
+                runs: None,
+            });
+            needed_text(&compared).contains("runs per side")
+        };
+        assert!(needs_runs(Figure::Throughput));
+        assert!(!needs_runs(Figure::AccessTime));
     }
 
     #[test]

@@ -27,6 +27,18 @@ impl EvenWorkload<'_> {
             && are_near(self.rate, other.rate)
     }
 
+    /// True if it has the rate of another one in the unit of that one, which is not its own: blocks
+    /// of other sizes, which one limiter of that unit explains.
+    pub(super) fn agrees_in_unit_of(&self, other: &Self) -> bool {
+        let block_bytes = f64::from(self.measured.row.data.workload.block_bytes);
+        let rate = match (self.unit, other.unit) {
+            (Unit::Bytes, Unit::Requests) => self.rate / block_bytes,
+            (Unit::Requests, Unit::Bytes) => self.rate * block_bytes,
+            (Unit::Requests, Unit::Requests) | (Unit::Bytes, Unit::Bytes) => return false,
+        };
+        self.target() == other.target() && are_near(rate, other.rate)
+    }
+
     /// The rate of a workload beside that of this one.
     pub(super) fn evidence_of(&self, measured: Measured<'_>) -> Evidence {
         let (kind, op) = measured.row.headline_ops()[0];
