@@ -204,8 +204,9 @@ fn link_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     if !(LINK_SHARE_MIN * link..=link).contains(&rate) {
         return None;
     }
-    let (percent, most) = (format_percent(rate / link), format_throughput(link));
-    let why = format!("{percent} of the {most} that the link carries");
+    let share = format_percent(rate / link);
+    let link_rate = format_throughput(link);
+    let why = format!("{share} of the {link_rate} that the link carries");
     let place = format!("figures/ops/{}/throughput/value", kind.as_str());
     let throughput = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
     Some(known_limit(RateLimit::Link, why, throughput))

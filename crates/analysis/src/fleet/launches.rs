@@ -236,8 +236,13 @@ mod tests {
         let pods: &[u32] = &[0, 0, 1, 1, 2, 2];
         assert_eq!(sizes(&[(0, pods)]), [6]);
         assert_eq!(sizes(&[(0, pods), (3600, pods)]), [6, 6]);
+        // The later ones begin long after the first, and one of them is repeated.
         let mut late = night(0, [0, 1, 2]);
-        late.extend(night(50, [0, 1, 2]));
+        for run in &mut late {
+            run.end_s = Some(960);
+        }
+        late.extend(night(900, [0, 1, 2]));
+        late.extend(night(1010, [0]));
         assert_eq!(launches(&late).len(), 1);
         for run in &mut late {
             run.end_s = None;
