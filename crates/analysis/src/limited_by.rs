@@ -2,7 +2,7 @@
 //! unknown, and is not guessed. docs/verdict.md explains the evidence of each limit.
 
 use crate::estimate::largest_by;
-use crate::rules::rule::{evidence, wanted_depth as in_flight};
+use crate::rules::rule::{evidence, wanted_depth};
 use diskproof_model::finding::{Evidence, LimitedBy, Meaning, RateLimit, SharedResource};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
@@ -204,8 +204,9 @@ fn link_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     if !(LINK_SHARE_MIN * link..=link).contains(&rate) {
         return None;
     }
-    let (percent, most) = (format_percent(rate / link), format_throughput(link));
-    let why = format!("{percent} of the {most} that the link carries");
+    let share = format_percent(rate / link);
+    let link_rate = format_throughput(link);
+    let why = format!("{share} of the {link_rate} that the link carries");
     let place = format!("figures/ops/{}/throughput/value", kind.as_str());
     let throughput = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
     Some(known_limit(RateLimit::Link, why, throughput))
@@ -270,13 +271,13 @@ impl GainInterval {
 /// whether more of them raise the rate.
 fn depth_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let other = other_depth(record, row)?;
-    let other_is_deeper = in_flight(other) > in_flight(row);
+    let other_is_deeper = wanted_depth(other) > wanted_depth(row);
     let (deep, shallow) = if other_is_deeper {
         (other, row)
     } else {
         (row, other)
     };
-    let times = in_flight(deep) / in_flight(shallow);
+    let times = wanted_depth(deep) / wanted_depth(shallow);
     let gain = deep.total_iops() / shallow.total_iops();
     let gains = GainInterval::around(gain, deep.precision()?, shallow.precision()?);
     // The gains at which the share of the added requests that raise the rate is reached.
@@ -296,8 +297,8 @@ fn depth_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let (kind, op): (OpKind, OpRow<'_>) = row.headline_ops().into_iter().next()?;
     let why = format!(
         "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
-        in_flight(deep),
-        in_flight(shallow)
+        wanted_depth(deep),
+        wanted_depth(shallow)
     );
     let threshold = if other_is_deeper {
         deep.total_iops() / deciding_gain
@@ -318,15 +319,15 @@ fn other_depth<'a>(record: &'a Record, row: &Row) -> Option<&'a Row> {
         if !is_same_but_depth(row, other) {
             continue;
         }
-        let depth = in_flight(other);
-        if depth > in_flight(row) {
+        let depth = wanted_depth(other);
+        if depth > wanted_depth(row) {
             match deeper {
-                Some(nearest) if in_flight(nearest) <= depth => {}
+                Some(nearest) if wanted_depth(nearest) <= depth => {}
                 _ => deeper = Some(other),
             }
-        } else if depth < in_flight(row) {
+        } else if depth < wanted_depth(row) {
             match shallower {
-                Some(nearest) if in_flight(nearest) > depth => {}
+                Some(nearest) if wanted_depth(nearest) > depth => {}
                 _ => shallower = Some(other),
             }
         }

@@ -126,7 +126,7 @@ pub(crate) fn kernel_reports_rotation(host: &HostFacts, disk: &Layer) -> bool {
         LayerKind::Disk => host.hypervisor.is_none(),
         _ => false,
     };
-    is_trusted && disk.rotational == Some(true)
+    is_trusted && disk.rotates() == Some(true)
 }
 
 /// True if all disks of a target are attached to this very machine, so that no provider limits
@@ -142,14 +142,22 @@ pub(crate) fn has_platters(record: &Record, target: &TargetIdentity) -> bool {
     disks.peek().is_some() && disks.all(|disk| surely_rotates(record, disk))
 }
 
-/// True if the disks of a target turn, or may: behind USB the kernel assumes it of each disk. What
-/// it says of a virtual disk is arbitrary.
-pub(crate) fn may_rotate(record: &Record, target: &TargetIdentity) -> bool {
-    let is_assumed = record.host.hypervisor.is_none()
-        && target
-            .disks()
-            .any(|disk| disk.rotational == Some(true) && rpm_of(&record.health, disk) != Some(0));
-    is_assumed || has_platters(record, target)
+/// True if a disk of the target may stop its motor when it is idle, so that its first answer takes
+/// as long as the motor needs, and writing back a full cache takes as long as an arm needs. What
+/// lies behind a network filesystem or FUSE may. A disk of a hypervisor does only if it reports its
+/// own speed.
+pub fn may_sleep(target: &TargetIdentity, host: &HostFacts, health: &[DiskHealth]) -> bool {
+    let mut disks = target.disks().peekable();
+    disks.peek().is_none()
+        || disks.any(|disk| match rpm_of(health, disk) {
+            Some(rpm) => rpm > 0,
+            None => host.hypervisor.is_none() && disk.rotates() != Some(false),
+        })
+}
+
+/// Like [`may_sleep`], of a target of a record, whose survey may show that its disks rotate.
+pub(crate) fn may_have_slept(record: &Record, target: &TargetIdentity) -> bool {
+    may_sleep(target, &record.host, &record.health) || has_platters(record, target)
 }
 
 /// True if a disk rotates by the access times of its survey, by its own health report, or by the
@@ -378,4 +386,50 @@ pub(crate) fn reported_rpm(record: &Record) -> Option<u32> {
         fastest = fastest.max(Some(rpm));
     }
     fastest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn disks_of_platters_and_unknown_disks_may_sleep() {
+        let of = |rotational: Option<bool>, bus: &str, hypervisor: Option<&str>| {
+            let mut record = fixture::record();
+            record.host.hypervisor = hypervisor.map(str::to_owned);
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = rotational;
+                layer.link = Some(Link {
+                    bus: bus.to_owned(),
+                    ..Link::default()
+                });
+            }
+            may_sleep(&record.targets[0], &record.host, &[])
+        };
+        assert!(of(Some(true), "SATA", None) && of(None, "USB", None));
+        assert!(!of(Some(false), "SATA", None) && !of(Some(false), "virtio", Some("kvm")));
+        assert!(!of(Some(true), "virtio", Some("kvm")) && !of(Some(true), "SATA", Some("kvm")));
+    }
+
+    /// A report decides before the kernel, and a file server has disks that nobody knows.
+    #[test]
+    fn disk_that_reports_its_speed_may_sleep_also_in_a_virtual_machine() {
+        let mut record = fixture::record();
+        record.host.hypervisor = Some("kvm".to_owned());
+        let disk = record.targets[0].disks().next().unwrap().name.clone();
+        for (rpm, expected) in [(7200, true), (0, false)] {
+            let health = [DiskHealth {
+                disk: disk.clone(),
+                rotation_rpm: Some(rpm),
+                ..DiskHealth::default()
+            }];
+            assert_eq!(
+                may_sleep(&record.targets[0], &record.host, &health),
+                expected
+            );
+        }
+        record.targets[0].layers.clear();
+        assert!(may_sleep(&record.targets[0], &record.host, &[]));
+    }
 }

@@ -549,14 +549,7 @@ mod tests {
                     op.errors.insert("EIO".to_owned(), errors);
                 }
             }
-            if hangs {
-                row.data.hang = Some(Hang {
-                    since_ns: 0,
-                    lasted_ns: 1,
-                    requests: 32,
-                    late: true,
-                });
-            }
+            row.data.hang = hangs.then_some(HANG);
             let mut cells = [empty_cell(PAGE_BYTES, 32)];
             fill_cell(&mut cells[0], &row);
             predict_cells(&mut cells, &model);
@@ -567,6 +560,13 @@ mod tests {
         assert_eq!(state(0, true), (CellState::Failed, false));
         assert_eq!(state(0, false), (CellState::Predicted, true));
     }
+
+    const HANG: Hang = Hang {
+        since_ns: 0,
+        lasted_ns: 1,
+        requests: 32,
+        late: true,
+    };
 
     /// Above some requests in flight every second request fails after a long wait: those depths
     /// show no knee. One failure in a thousand changes no rate.
@@ -580,14 +580,7 @@ mod tests {
             for op in row.data.ops.values_mut() {
                 op.errors.insert("EIO".to_owned(), errors);
             }
-            if hangs {
-                row.data.hang = Some(Hang {
-                    since_ns: 0,
-                    lasted_ns: 1,
-                    requests: 32,
-                    late: true,
-                });
-            }
+            row.data.hang = hangs.then_some(HANG);
             let mut cell = empty_cell(PAGE_BYTES, 32);
             fill_cell(&mut cell, &row);
             (cell.state, cell.iops.is_some())

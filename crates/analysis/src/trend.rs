@@ -150,8 +150,7 @@ pub fn condition_trends(
     }
     targets
         .into_iter()
-        // The others were not measured for the figure.
-        .filter(|target| !target.points.is_empty() || target.newest_without_figure.is_some())
+        .filter(TargetTrend::is_of_figure)
         .map(|target| target.finish(named))
         .collect()
 }
@@ -231,6 +230,12 @@ impl TargetTrend {
             is_left_out: false,
             newest_record: None,
         }
+    }
+
+    /// Returns `true` if the target was measured for the figure, or was to be. One that the runs
+    /// left out is not missed by a later run that ended early either.
+    fn is_of_figure(&self) -> bool {
+        !self.points.is_empty() || (self.newest_without_figure.is_some() && !self.is_left_out)
     }
 
     /// The newest run and those that it is compared with are there.
@@ -1151,6 +1156,31 @@ mod tests {
         }
         assert_eq!(last_values(&trends(&runs, load)), [(5, 406.0), (5, 100.0)]);
         assert_eq!(judged, condition_trends(&named, &runs, load));
+    }
+
+    /// The runs have two targets, and the workload ran on the first one.
+    #[test]
+    fn later_run_that_ended_early_misses_no_target_that_was_left_out() {
+        let mut runs = Vec::new();
+        let mut records = Vec::new();
+        for day in 1..=6 {
+            let (_, mut record) = run_of_two(day, [400.0 + f64::from(day), 800.0]);
+            record.measurements.truncate(1);
+            record.partial = day == 6;
+            runs.push(SavedRun::from_record(&record, None));
+            records.push(record);
+        }
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let trend = only(condition_trends(
+            &named(&limit.metric).unwrap(),
+            &runs,
+            |run| {
+                let mut saved = records.iter();
+                saved.find(|record| record.run_id == run.run_id).cloned()
+            },
+        ));
+        assert_ne!(trend.target.as_deref(), Some("/second"));
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
     }
 
     /// Of a run that ended early, or whose requests all failed, nothing is known.

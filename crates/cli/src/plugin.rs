@@ -14,6 +14,7 @@ use crate::saved::{
 use crate::session::{Measured, MeasuringJob, StdoutForm, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
+use diskproof_analysis::mechanics;
 use diskproof_analysis::rules::rule;
 use diskproof_device::host_facts;
 use diskproof_engine::watchdog::{Deferred, Waited};
@@ -379,10 +380,12 @@ fn measure_reads(flags: &PluginFlags, may_sleep: &AtomicBool) -> anyhow::Result<
         identities,
     } = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
-    let is_rotating = identities
+    // No disk was asked of its health.
+    let host = host_facts();
+    let can_sleep = identities
         .iter()
-        .any(|identity| identity.rotational() != Some(false));
-    may_sleep.store(is_rotating, Ordering::Relaxed);
+        .any(|identity| mechanics::may_sleep(identity, &host, &[]));
+    may_sleep.store(can_sleep, Ordering::Relaxed);
     let measured = measure(MeasuringJob {
         shown: StdoutForm::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)

@@ -229,6 +229,41 @@ impl Conditions {
     }
 }
 
+/// A condition on a text of a run, for the rows of a history and for a run that is not in it.
+struct TextCondition {
+    /// The text that a filter asks for.
+    wanted: fn(&Filter) -> Option<&String>,
+    sql: &'static str,
+    is_met: fn(&SavedRun, &String) -> bool,
+}
+
+const TEXT_CONDITIONS: [TextCondition; 4] = [
+    TextCondition {
+        wanted: |filter| filter.serial.as_ref(),
+        sql: "seq IN (SELECT run FROM run_disks WHERE serial = ?)",
+        is_met: |run, serial| {
+            run.disks
+                .iter()
+                .any(|disk| disk.serial.as_ref() == Some(serial))
+        },
+    },
+    TextCondition {
+        wanted: |filter| filter.verb.as_ref(),
+        sql: "verb = ?",
+        is_met: |run, verb| run.verb == *verb,
+    },
+    TextCondition {
+        wanted: |filter| filter.host.as_ref(),
+        sql: "host = ?",
+        is_met: |run, host| run.host == *host,
+    },
+    TextCondition {
+        wanted: |filter| filter.label.as_ref(),
+        sql: "label = ?",
+        is_met: |run, label| run.label.as_ref() == Some(label),
+    },
+];
+
 impl Filter {
     fn conditions(&self) -> Conditions {
         let mut conditions = Conditions::default();
@@ -244,18 +279,30 @@ impl Filter {
             ),
             None => {}
         }
-        conditions.add_text(
-            "seq IN (SELECT run FROM run_disks WHERE serial = ?)",
-            self.serial.as_ref(),
-        );
-        conditions.add_text("verb = ?", self.verb.as_ref());
-        conditions.add_text("host = ?", self.host.as_ref());
-        conditions.add_text("label = ?", self.label.as_ref());
+        for condition in &TEXT_CONDITIONS {
+            conditions.add_text(condition.sql, (condition.wanted)(self));
+        }
         if let Some(since) = self.since {
             conditions.parts.push("started >= ?");
             conditions.values.push(Value::Integer(since));
         }
         conditions
+    }
+
+    /// Returns `true` of a run that is not in the history and that the list would have, but for its
+    /// target and the number of runs. A run whose start is unknown may have begun at any time.
+    pub fn admits(&self, run: &SavedRun) -> bool {
+        for condition in &TEXT_CONDITIONS {
+            if let Some(wanted) = (condition.wanted)(self)
+                && !(condition.is_met)(run, wanted)
+            {
+                return false;
+            }
+        }
+        match (self.since, start_s(run)) {
+            (Some(since), Some(start)) => start >= since,
+            (None, _) | (_, None) => true,
+        }
     }
 }
 

@@ -151,9 +151,26 @@ fn list_is_newest_first_and_filters_combine() {
         ),
         (|filter| filter.host = some("' OR 1=1 --"), ""),
     ];
+    let all = history.list(&Filter::default()).unwrap().runs;
     for (row, (change, ids)) in cases.into_iter().enumerate() {
         assert_eq!(list(&history, change), ids, "{row}");
+        let mut filter = Filter::default();
+        change(&mut filter);
+        // A run that is not saved is admitted by the same conditions.
+        if filter.target.is_none() && filter.limit.is_none() {
+            let admitted = all.iter().filter(|run| filter.admits(run)).cloned();
+            assert_eq!(joined(admitted.collect()), ids, "{row}");
+        }
     }
+    let undated = SavedRun {
+        started: "yesterday".to_owned(),
+        ..all[0].clone()
+    };
+    let late = Filter {
+        since: Some(i64::MAX),
+        ..Filter::default()
+    };
+    assert!(late.admits(&undated) && !late.admits(&all[0]));
 }
 
 #[test]

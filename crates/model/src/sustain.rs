@@ -225,8 +225,8 @@ pub struct SteadyState {
     pub round_ns: u64,
     /// Rounds that were measured.
     pub rounds: u64,
-    /// The round, from 1, since which the load is steady: the five rounds that end with it are
-    /// steady, and so are any five that end later. Absent where the last five are not.
+    /// The number, from 1, of the round that completed the first five steady rounds. Every later
+    /// five rounds in a row are steady, too. Absent if the last five rounds are not steady.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<u64>,
     /// Highest minus lowest rate of the last five rounds, as a share of their mean; absent of

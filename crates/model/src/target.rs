@@ -74,7 +74,7 @@ impl TargetIdentity {
     /// True if a disk at the bottom rotates: the slowest sets the pace. `None` where no disk or not
     /// every one is known.
     pub fn rotational(&self) -> Option<bool> {
-        let kinds: Option<Vec<bool>> = self.disks().map(|disk| disk.rotational).collect();
+        let kinds: Option<Vec<bool>> = self.disks().map(Layer::rotates).collect();
         let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
         Some(kinds.contains(&true))
     }
@@ -332,6 +332,19 @@ impl Layer {
             && self.backing_file == other.backing_file
     }
 
+    /// True of a disk that rotates, as the kernel reports; `None` where that is unknown. The kernel
+    /// reports every virtio disk as rotating, so its answer says nothing of one.
+    pub fn rotates(&self) -> Option<bool> {
+        let is_virtio = match &self.link {
+            Some(link) => link.bus.eq_ignore_ascii_case("virtio"),
+            None => false,
+        };
+        if is_virtio && self.rotational == Some(true) {
+            return None;
+        }
+        self.rotational
+    }
+
     /// True of a disk that is known to be made by software, which may keep what it accepted in the
     /// memory of this machine: a target of LIO, SCST or tgt, scsi_debug, or one of the NVMe target,
     /// whose model is `Linux` by default.
@@ -553,6 +566,32 @@ mod tests {
             });
         }
         identity
+    }
+
+    /// The slowest disk decides; one of unknown kind leaves all unknown.
+    #[test]
+    fn kernel_knows_the_kind_of_every_disk_but_those_of_virtio() {
+        let disk = |bus: &str, rotational| Layer {
+            rotational,
+            link: Some(Link {
+                bus: bus.to_owned(),
+                ..Link::default()
+            }),
+            ..Layer::default()
+        };
+        for (disks, expected) in [
+            (vec![disk("SATA", Some(true))], Some(true)),
+            (vec![disk("virtio", Some(false))], Some(false)),
+            (vec![disk("virtio", Some(true))], None),
+            (
+                vec![disk("SATA", Some(true)), disk("SATA", Some(false))],
+                Some(true),
+            ),
+            (vec![disk("SATA", None), disk("SATA", Some(true))], None),
+            (Vec::new(), None),
+        ] {
+            assert_eq!(device(disks.clone()).rotational(), expected, "{disks:?}");
+        }
     }
 
     #[test]

@@ -75,15 +75,12 @@ pub(crate) fn switched_write_cache(state: WriteCache) -> &'static str {
     }
 }
 
-/// Says whether the medium rotates; `None` if that is unknown. The kernel reports every virtio disk
-/// as rotating, so that says nothing.
+/// Says whether the medium rotates; `None` if that is unknown.
 pub(crate) fn rotation(layer: &Layer) -> Option<&'static str> {
-    if !layer.rotational? {
-        return Some("solid state");
-    }
-    match &layer.link {
-        Some(link) if link.bus.eq_ignore_ascii_case("virtio") => None,
-        _ => Some("rotating"),
+    if layer.rotates()? {
+        Some("rotating")
+    } else {
+        Some("solid state")
     }
 }
 

@@ -248,7 +248,8 @@ pub(crate) fn write_ceph(record: &Record, out: &mut dyn Write) -> io::Result<()>
     )
 }
 
-/// The kind of device in the names of Ceph's settings: `hdd` for what rotates, else `ssd`.
+/// The kind of device in the names of Ceph's settings: `hdd` for what rotates, else `ssd`. An OSD
+/// takes the kernel's word, also of a virtio disk.
 fn ceph_kind(record: &Record) -> &'static str {
     let mut disks = record.targets.iter().flat_map(|target| target.disks());
     if disks.any(|disk| disk.rotational == Some(true)) {

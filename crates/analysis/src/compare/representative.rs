@@ -127,18 +127,9 @@ fn survey_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {
 fn step_figures(record: &Record) -> Vec<RepresentativeFigure> {
     let mut figures = Vec::new();
     for row in record.files().iter().flat_map(|files| &files.steps) {
-        let subject = row.data.step.name();
-        let identity = FigureIdentity {
-            part: PartOfRun::Step(row.data.step),
-            // Steps of files have one directory.
-            target: 0,
-            metric: format!("{subject}.{}", Figure::Iops.as_str()),
-            subject,
-            figure: Figure::Iops,
-        };
-        let estimate = &row.figures.iops;
-        let error = relative_error(estimate);
-        figures.extend(representative_figure(identity, estimate, error));
+        let step = row.data.step;
+        let part = PartOfRun::Step(step);
+        figures.extend(rate_figure(part, step.name(), &row.figures.iops));
     }
     figures
 }
@@ -150,21 +141,23 @@ fn insert_figures(record: &Record) -> Vec<RepresentativeFigure> {
         .iter()
         .flat_map(|postgres| &postgres.loads)
     {
-        let load = row.data.load.name.as_str();
-        let subject = subject_of_load(load);
-        let identity = FigureIdentity {
-            part: PartOfRun::Inserts(load.to_owned()),
-            // The server lies on the first target.
-            target: 0,
-            metric: format!("{subject}.{}", Figure::Iops.as_str()),
-            subject,
-            figure: Figure::Iops,
-        };
-        let estimate = &row.figures.iops;
-        let error = relative_error(estimate);
-        figures.extend(representative_figure(identity, estimate, error));
+        let load = &row.data.load.name;
+        let part = PartOfRun::Inserts(load.clone());
+        figures.extend(rate_figure(part, subject_of_load(load), &row.figures.iops));
     }
     figures
+}
+
+/// The rate of a step on files or of INSERTs. The files and the server are in the first target.
+fn rate_figure(part: PartOfRun, subject: String, rate: &Estimate) -> Option<RepresentativeFigure> {
+    let identity = FigureIdentity {
+        part,
+        target: 0,
+        metric: format!("{subject}.{}", Figure::Iops.as_str()),
+        subject,
+        figure: Figure::Iops,
+    };
+    representative_figure(identity, rate, relative_error(rate))
 }
 
 fn search_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {

@@ -234,11 +234,13 @@ pub(super) fn starts_off_level(values: &[f64]) -> bool {
     }
     let full_batches = &values[values.len() % LEVEL_BATCHES..];
     let batches: Vec<f64> = full_batches.chunks_exact(batch_cells).map(mean).collect();
-    let (first, last) = (&batches[..batches.len() / 5], &batches[batches.len() / 2..]);
-    let error = (variance(last) * (1.0 / first.len() as f64 + 1.0 / last.len() as f64)).sqrt();
+    let first = &batches[..batches.len() / 5];
+    let last = &batches[batches.len() / 2..];
+    let inverse_counts = 1.0 / first.len() as f64 + 1.0 / last.len() as f64;
+    let error = (variance(last) * inverse_counts).sqrt();
+    let significant = student::multiple_95((last.len() - 1) as f64) * error;
     let difference = (mean(first) - mean(last)).abs();
-    difference > LEVEL_MIN * mean(last)
-        && difference > student::multiple_95((last.len() - 1) as f64) * error
+    difference > LEVEL_MIN * mean(last) && difference > significant
 }
 
 /// Finds the warm-up in the rates of slices: the slices before the first one that is like those

@@ -98,21 +98,36 @@ impl Observed {
 /// A figure of a part of a survey, or of the answer of a search. `None` where the run has none.
 pub(super) fn figure_of_part(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
     let figure = part_figure(record, part, metric.threshold)?;
-    Some(match part {
-        Part::Curve if figure.n.is_none() => figure_at_point(figure.value, record.curve()),
-        // One access after the other: the rate is the inverse of the mean time.
-        Part::Access(_) if metric.unit == "1/s" => {
-            let mean = part_figure(record, part, "mean")?.estimate();
-            let half_width = mean.relative_half_width().map(|width| figure.value * width);
-            Observed::within(figure.value, half_width)
-        }
-        Part::Load => match rate_without_upper_end(record, metric) {
+    let is_estimate = figure.n.is_some();
+    match part {
+        Part::Access(_) if metric.unit == "1/s" => rate_of_accesses(record, part, figure.value),
+        Part::Curve if !is_estimate => Some(figure_at_point(figure.value, record.curve())),
+        Part::Load => Some(match rate_without_upper_end(record, metric) {
             Some(low) => Observed::new(low, Uncertainty::AtLeast),
             None => Observed::within(figure.value, figure.half_width_95),
-        },
-        _ if figure.n.is_none() => Observed::exact(figure.value),
-        _ => Observed::from_estimate(&figure.estimate()),
-    })
+        }),
+        Part::Workload
+        | Part::Curve
+        | Part::Burst
+        | Part::Access(_)
+        | Part::FileStep
+        | Part::Observed
+        | Part::Other => Some(if is_estimate {
+            Observed::from_estimate(&figure.estimate())
+        } else {
+            Observed::exact(figure.value)
+        }),
+    }
+}
+
+/// The rate of accesses of which one follows the other: it is the inverse of their mean time, and
+/// as uncertain.
+fn rate_of_accesses(record: &Record, part: Part, rate: f64) -> Option<Observed> {
+    let mean_time = part_figure(record, part, "mean")?.estimate();
+    let half_width = mean_time
+        .relative_half_width()
+        .map(|relative_width| rate * relative_width);
+    Some(Observed::within(rate, half_width))
 }
 
 /// The lower end of a promised rate, where no rate that was offered broke the promise.

@@ -8,7 +8,7 @@
 //!   its p-value; `verdicts`: the rows that differ; `not_judged`: why some rows are not judged;
 //!   `reasons`: facts and findings of a row that most others do not have.
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
-//!   clocks.
+//!   clocks; `launches`: which runs were started together.
 //! * `result`: the document; `summary`: its sentence; `tested`: acceptance tests; `unmeasured`:
 //!   targets of which a run has no figure; `arrived`: the runs for `--expect`.
 
@@ -17,6 +17,7 @@ mod clock;
 mod groups;
 mod judged;
 mod launch;
+mod launches;
 mod machines;
 mod names;
 mod not_judged;
@@ -32,6 +33,7 @@ mod unmeasured;
 mod verdicts;
 
 pub use arrived::{ArrivedRun, Repetition};
+pub use launches::{Begins, Launched, launches};
 
 use crate::compare::RunGroup;
 use diskproof_model::expectation::ExpectationOutcome;

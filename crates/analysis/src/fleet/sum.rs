@@ -10,6 +10,7 @@ mod summary;
 
 use crate::compare::percentile_points;
 use crate::estimate::{mean, student, variance};
+use crate::fleet::launches::launches;
 use crate::fleet::unmeasured::host_name;
 use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::FleetLatencies;
@@ -19,7 +20,7 @@ use diskproof_model::fleet_sum::{
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::{OpKind, PerOp};
 use diskproof_model::record::{Estimate, Record};
-use launches::{earlier_launch, launches};
+use launches::earlier_launch;
 use members::members;
 use run_in_slots::{MeasuredSlot, Member, Rates, RunInSlots, SlottedOp, Time};
 use std::collections::{BTreeMap, BTreeSet};

@@ -20,12 +20,12 @@ pub(crate) struct HeldRate {
 }
 
 /// A time without a break, and the rate in it.
-struct KeptRate {
-    start_ns: f64,
-    end_ns: f64,
-    rate: f64,
+pub(super) struct KeptRate {
+    pub(super) start_ns: f64,
+    pub(super) end_ns: f64,
+    pub(super) rate: f64,
     /// False if it is too short, or was not measured.
-    shows_rate: bool,
+    pub(super) shows_rate: bool,
 }
 
 impl KeptRate {
@@ -58,7 +58,7 @@ pub(crate) fn held_rate_of_rows(rows: &[&Row], unit: Unit) -> Option<HeldRate> {
 }
 
 /// The longest of these times, without a pause, in which about the highest of their rates was kept.
-fn longest_kept(times: Vec<KeptRate>) -> Option<HeldRate> {
+pub(super) fn longest_kept(times: Vec<KeptRate>) -> Option<HeldRate> {
     let rate = times
         .iter()
         .filter(|time| time.shows_rate)
@@ -85,24 +85,4 @@ fn longest_kept(times: Vec<KeptRate>) -> Option<HeldRate> {
         rate,
         held_ns: longest_ns,
     })
-}
-
-#[cfg(test)]
-pub(in crate::limiter) mod tests {
-    use super::*;
-    use crate::limiter::stretch::{Role, Stretch};
-
-    /// Like [`held_rate_of_rows`], of stretches that a simulated disk moved.
-    pub(in crate::limiter) fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
-        let mut times = Vec::new();
-        for stretch in stretches {
-            times.push(KeptRate {
-                start_ns: stretch.start_ns,
-                end_ns: stretch.end_ns(),
-                rate: stretch.rate(unit),
-                shows_rate: stretch.role != Role::Unmeasured && stretch.length_ns() >= RATE_NS_MIN,
-            });
-        }
-        longest_kept(times)
-    }
 }

@@ -3,7 +3,7 @@
 use super::rule::*;
 use crate::accept::words::fraud_text;
 use crate::words::sentence;
-use diskproof_model::accept::{AcceptRecord, Fraud};
+use diskproof_model::accept::Fraud;
 
 pub(super) const RULE: Rule = Rule {
     code: "counterfeit-capacity",
@@ -22,17 +22,35 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let accept = record.accept()?;
-    // That one holds what it claims: `slow-capacity`.
-    if accept.figures.fraud == Some(Fraud::Slow) {
-        return None;
-    }
-    fraud_diagnosis(accept, "A database on it loses data without an error.")
+    fraud_diagnosis(
+        record,
+        is_too_small,
+        "A database on it loses data without an error.",
+    )
 }
 
-/// What an acceptance test found, in a sentence, and what it means for a database. The evidence is
-/// the capacity that can be relied on.
-pub(super) fn fraud_diagnosis(accept: &AcceptRecord, consequence: &str) -> Option<Diagnosis> {
+fn is_too_small(fraud: Fraud) -> bool {
+    match fraud {
+        Fraud::Wraps | Fraud::Drops | Fraud::Cached | Fraud::Fails | Fraud::Flips | Fraud::Thin => {
+            true
+        }
+        // It holds what it claims.
+        Fraud::Slow => false,
+    }
+}
+
+/// What an acceptance test found, in a sentence, and what it means for a database; `None` where
+/// that is no such fraud. The evidence is the capacity that can be relied on.
+pub(super) fn fraud_diagnosis(
+    record: &Record,
+    is_such: fn(Fraud) -> bool,
+    consequence: &str,
+) -> Option<Diagnosis> {
+    let accept = record.accept()?;
+    let fraud = accept.figures.fraud?;
+    if !is_such(fraud) {
+        return None;
+    }
     let text = fraud_text(accept)?;
     let real_bytes = accept.figures.real_bytes? as f64;
     let claimed = accept.data.plan.size_bytes as f64;

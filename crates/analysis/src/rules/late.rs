@@ -3,9 +3,8 @@
 
 use super::rate_limited::first_group_limit;
 use super::rule::*;
-use crate::mechanics::may_rotate;
+use crate::mechanics::may_have_slept;
 use diskproof_model::measurement::{Hang, WAKE_UP_NS};
-use diskproof_model::target::TargetIdentity;
 
 pub(super) const RULE: Rule = Rule {
     code: "late",
@@ -85,22 +84,17 @@ struct FirstRequests {
     may_be_asleep: bool,
 }
 
-/// True of a target whose disks rotate or may: of one without disks that are known, nothing is.
-fn may_sleep(record: &Record, target: &TargetIdentity) -> bool {
-    target.disks().next().is_none() || may_rotate(record, target)
-}
-
 /// A run that ended before the first requests to a target were answered.
 fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
     let stalled = record.stalled.as_ref().filter(|stalled| stalled.late)?;
     let (path, can_sleep) = match stalled.target.and_then(|index| record.targets.get(index)) {
-        Some(target) => (target.path.clone(), may_sleep(record, target)),
+        Some(target) => (target.path.clone(), may_have_slept(record, target)),
         None => (
             record.plan.targets.join(", "),
             record
                 .targets
                 .iter()
-                .any(|target| may_sleep(record, target)),
+                .any(|target| may_have_slept(record, target)),
         ),
     };
     let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;

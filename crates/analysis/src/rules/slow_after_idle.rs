@@ -196,7 +196,7 @@ impl Sleep {
     fn of_disk(disk: &Layer) -> Self {
         if disk.name.starts_with("nvme") {
             Self::PowerStates
-        } else if disk.rotational == Some(true) && !is_on_bus(disk, &["virtio"]) {
+        } else if disk.rotates() == Some(true) {
             Self::SpinDown
         } else if is_on_bus(disk, &["sata", "sas"]) {
             Self::LinkPower

@@ -21,13 +21,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let accept = record.accept()?;
-    if accept.figures.fraud != Some(Fraud::Slow) {
-        return None;
-    }
     fraud_diagnosis(
-        accept,
-        "A database that grows beyond that place becomes as much slower.",
+        record,
+        |fraud| fraud == Fraud::Slow,
+        "A database whose files grow beyond this place becomes many times slower.",
     )
 }
 

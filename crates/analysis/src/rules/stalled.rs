@@ -5,7 +5,7 @@ use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
 use crate::accept::words::stall_text;
-use crate::mechanics::may_rotate;
+use crate::mechanics::may_have_slept;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::record::TaskResult;
@@ -172,7 +172,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         return None;
     }
     let made_ready_ns = match record.targets.get(row.data.target) {
-        Some(target) if may_rotate(record, target) => ROTATING_NS,
+        Some(target) if may_have_slept(record, target) => ROTATING_NS,
         Some(_) | None => 0,
     };
     let seen = longest_pause(&row.data, made_ready_ns)?;
@@ -368,7 +368,7 @@ fn pause_before_inserts(record: &Record) -> Option<Pause> {
 /// True of a silence in which a rotating disk may have started its motor.
 fn may_have_woken(record: &Record, target: usize, silence_ns: u64) -> bool {
     match record.targets.get(target) {
-        Some(target) => silence_ns < ROTATING_NS && may_rotate(record, target),
+        Some(target) => silence_ns < ROTATING_NS && may_have_slept(record, target),
         None => false,
     }
 }
@@ -599,6 +599,18 @@ mod tests {
         assert_eq!(silent(6 * SECOND, None), None);
         assert_eq!(silent(16 * SECOND, None), Some(Severity::Warning));
         assert_eq!(silent(6 * SECOND, Some("kvm")), Some(Severity::Warning));
+    }
+
+    /// The disk of a file server may have slept, too.
+    #[test]
+    fn silence_before_the_requests_of_unknown_disks_is_longer() {
+        let silent = |ns| {
+            let mut record = reads(|measurement| measurement.silence_before_ns = ns);
+            record.targets[0].layers.clear();
+            check(&record).map(|finding| finding.severity)
+        };
+        assert_eq!(silent(6 * SECOND), None);
+        assert_eq!(silent(16 * SECOND), Some(Severity::Warning));
     }
 
     /// No cell has what began in the warm-up of a slice, or lasted beyond its end.

@@ -51,8 +51,8 @@ impl Spread {
     }
 }
 
-/// The first round of the steady state in which the load ended, from 1: the last of the first five
-/// steady rounds, after which all five in a row were steady. `None` where the last are not.
+/// The number, from 1, of the round that completed the first five steady rounds of the state in
+/// which the load ended. `None` if the last five rounds are not steady.
 ///
 /// A load on the credit of a limiter is steady, too, until its rate falls. That state is over, so
 /// it does not count.

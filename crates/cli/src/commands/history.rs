@@ -236,6 +236,7 @@ fn unseen_runs(
     unreadable: &[UnreadableRun],
     unsaved: Vec<UnsavedRun>,
 ) -> Vec<UnseenRun> {
+    let filter = list.filter();
     let mut unseen = Vec::new();
     for run in unreadable {
         unseen.push(UnseenRun {
@@ -245,9 +246,9 @@ fn unseen_runs(
         });
     }
     for UnsavedRun { name, run } in unsaved {
-        // An observation has no figure that a condition is about.
+        // An observation has no figure that a condition is about. The trend asks for the target.
         if let Some(run) = &run
-            && !(run.has_measured() && list.wants_run(run))
+            && !(run.has_measured() && filter.admits(run))
         {
             continue;
         }
@@ -517,24 +518,6 @@ impl ListFlags {
 
     fn presentation(&self) -> Presentation {
         Presentation::from_json_flag(self.json)
-    }
-
-    /// Returns `true` if the list would have a run that is not in the history. The trend asks for
-    /// the target; `--since` is not asked.
-    fn wants_run(&self, run: &SavedRun) -> bool {
-        for (wanted, found) in [
-            (&self.verb, Some(&run.verb)),
-            (&self.host, Some(&run.host)),
-            (&self.label, run.label.as_ref()),
-        ] {
-            if wanted.is_some() && wanted.as_ref() != found {
-                return false;
-            }
-        }
-        match &self.serial {
-            Some(_) => run.disks.iter().any(|disk| disk.serial == self.serial),
-            None => true,
-        }
     }
 
     fn filter(&self) -> Filter {
@@ -871,6 +854,12 @@ mod tests {
         for list in &wanted {
             assert_eq!(unseen_count(list, &run), 1, "{list:?}");
         }
+        let since = |text: &str| ListFlags {
+            since: Some(text.parse().unwrap()),
+            ..ListFlags::default()
+        };
+        assert_eq!(unseen_count(&since(&run.started), &run), 1);
+        assert_eq!(unseen_count(&since("2999-01-01T00:00:00Z"), &run), 0);
         let unwanted = [
             with_label(other.clone()),
             with_verb(other.clone()),

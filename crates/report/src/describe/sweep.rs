@@ -11,7 +11,7 @@ use diskproof_model::sweep::{
     BandwidthLimit, CellState, CostModel, DepthKnee, SpanGain, SpanRate, SpanStep, SweepCell,
     SweepMatrix, SweepRecord, size_word,
 };
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{Layer, TargetIdentity};
 use diskproof_model::units::{format_bytes, format_latency, format_percent};
 
 /// A cell whose rate has a wider relative half-width is marked as known only roughly; [`LEGEND`]
@@ -272,7 +272,7 @@ fn span_blocks(record: &Record, sweep: &SweepRecord) -> [Block; 3] {
         .targets
         .iter()
         .flat_map(TargetIdentity::disks)
-        .map(|disk| disk.rotational)
+        .map(Layer::rotates)
         .collect();
     let rows = sweep.spans.iter().map(span_row).collect();
     [

@@ -3,9 +3,9 @@
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use crate::limiter::credit::SpentAgain;
-use crate::limiter::held::tests::held_rate;
+use crate::limiter::held::{HeldRate, KeptRate, longest_kept};
 use crate::limiter::late_fall::late_fall;
-use crate::limiter::plateau::{PLATEAU_NS_MIN, is_even};
+use crate::limiter::plateau::{PLATEAU_NS_MIN, RATE_NS_MIN, is_even};
 use crate::limiter::stretch::Role;
 use crate::limiter::sustained::sustained_from_ns;
 
@@ -706,6 +706,20 @@ fn credit_is_whole_only_where_the_bucket_was_seen_to_be_full() {
             "{at_start} {pause_s}: {found:?}"
         );
     }
+}
+
+/// The rate that a simulated disk kept.
+fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
+    let mut times = Vec::new();
+    for stretch in stretches {
+        times.push(KeptRate {
+            start_ns: stretch.start_ns,
+            end_ns: stretch.end_ns(),
+            rate: stretch.rate(unit),
+            shows_rate: stretch.role != Role::Unmeasured && stretch.length_ns() >= RATE_NS_MIN,
+        });
+    }
+    longest_kept(times)
 }
 
 #[test]

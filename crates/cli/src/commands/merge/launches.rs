@@ -1,6 +1,7 @@
-//! Groups runs by the launch that started them: `merge --expect` wants every rank or host of each
-//! launch.
+//! What records and announcements tell of launches: `merge --expect` wants every rank or host of
+//! each.
 
+use diskproof_analysis::fleet::{self, Begins, Launched};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a launcher starts once: a rank; without ranks, the runs of a host on the same targets.
@@ -67,9 +68,31 @@ fn common_job(runs: &[&LaunchedRun]) -> Option<String> {
     if is_common { first.job.clone() } else { None }
 }
 
-/// The launches of these runs: those of each job, and of each time. A launcher starts a place once,
-/// so places that come again are of another launch, if they are most of the places; fewer are runs
-/// that were repeated.
+impl Launched for LaunchedRun {
+    type Place = Place;
+
+    fn place(&self) -> &Place {
+        &self.place
+    }
+
+    fn start_ns(&self) -> Option<i128> {
+        self.start_ns
+    }
+
+    /// A run that only announced itself has no end that is known.
+    fn end_ns(&self) -> Option<i128> {
+        None
+    }
+
+    fn begins(&self) -> Begins {
+        match self.place {
+            Place::Rank(_) => Begins::Together,
+            Place::Host { .. } | Place::Run(_) => Begins::Anyhow,
+        }
+    }
+}
+
+/// The launches of these runs: those of each job, and of each time.
 pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
     let mut jobs: BTreeMap<Option<&str>, Vec<&LaunchedRun>> = BTreeMap::new();
     for run in runs {
@@ -81,107 +104,13 @@ pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
         jobs.entry(job).or_default().push(run);
     }
     let mut launches = Vec::new();
-    for mut runs_of_job in jobs.into_values() {
-        runs_of_job.sort_by_key(|run| (run.start_ns, &run.place));
-        for part in with_repeated_runs(split_at_gaps(&runs_of_job)) {
-            launches.push(Launch::of_runs(&part));
+    for runs_of_job in jobs.into_values() {
+        for launched in fleet::launches(runs_of_job) {
+            launches.push(Launch::of_runs(&launched));
         }
     }
     launches.sort_by_key(|launch| launch.start_ns);
     launches
-}
-
-/// Ranks begin together. Hosts without ranks may follow each other, so that only a gap which is so
-/// many times as long as those within a launch lies between two launches. Chosen, not measured.
-const CLEAR_GAP: i128 = 2;
-
-/// The time between the starts of two runs that follow each other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Gap {
-    length_ns: i128,
-    /// The index of the later run.
-    next_run: usize,
-}
-
-/// Splits runs, which are in the order of their starts, at the longest gaps between two starts:
-/// into as many parts as a place has runs at most.
-fn split_at_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
-    let mut counts: BTreeMap<&Place, usize> = BTreeMap::new();
-    for run in runs {
-        *counts.entry(&run.place).or_default() += 1;
-    }
-    let launches_max = counts.into_values().max().unwrap_or(1);
-    let mut gaps = Vec::new();
-    for (index, pair) in runs.windows(2).enumerate() {
-        if let (Some(earlier), Some(later)) = (pair[0].start_ns, pair[1].start_ns) {
-            gaps.push(Gap {
-                length_ns: later - earlier,
-                next_run: index + 1,
-            });
-        }
-    }
-    gaps.sort_unstable();
-    let cuts_max = launches_max - 1;
-    let cut_gaps = if are_all_ranks(runs) {
-        cuts_max.min(gaps.len())
-    } else {
-        clear_gaps(&gaps, cuts_max)
-    };
-    let mut cuts = BTreeSet::new();
-    for gap in gaps.iter().rev().take(cut_gaps) {
-        cuts.insert(gap.next_run);
-    }
-    let mut split = vec![Vec::new()];
-    for (index, run) in runs.iter().enumerate() {
-        if cuts.contains(&index) {
-            split.push(Vec::new());
-        }
-        if let Some(part) = split.last_mut() {
-            part.push(*run);
-        }
-    }
-    split
-}
-
-fn are_all_ranks(runs: &[&LaunchedRun]) -> bool {
-    runs.iter().all(|run| matches!(run.place, Place::Rank(_)))
-}
-
-/// The number of the longest gaps, `most` or fewer, that are clearly longer than all others. The
-/// gaps are in ascending order.
-fn clear_gaps(gaps: &[Gap], most: usize) -> usize {
-    for cut in (1..=most.min(gaps.len())).rev() {
-        let shortest_cut = gaps.len() - cut;
-        let is_clear = match shortest_cut.checked_sub(1) {
-            Some(longest_within) => {
-                gaps[shortest_cut].length_ns >= CLEAR_GAP * gaps[longest_within].length_ns
-            }
-            None => true,
-        };
-        if is_clear {
-            return cut;
-        }
-    }
-    0
-}
-
-/// Joins each part with the one before it, unless most of the places of the larger one are in both.
-fn with_repeated_runs(parts: Vec<Vec<&LaunchedRun>>) -> Vec<Vec<&LaunchedRun>> {
-    let mut launches: Vec<Vec<&LaunchedRun>> = Vec::new();
-    for part in parts {
-        match launches.last_mut() {
-            Some(before) if !are_two_launches(before, &part) => before.extend(part),
-            _ => launches.push(part),
-        }
-    }
-    launches
-}
-
-fn are_two_launches(before: &[&LaunchedRun], after: &[&LaunchedRun]) -> bool {
-    let places_before: BTreeSet<&Place> = before.iter().map(|run| &run.place).collect();
-    let places_after: BTreeSet<&Place> = after.iter().map(|run| &run.place).collect();
-    let in_both = places_before.intersection(&places_after).count();
-    2 * in_both > places_before.len().max(places_after.len())
 }
 
 #[cfg(test)]
