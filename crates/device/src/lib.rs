@@ -45,7 +45,8 @@ pub use admit::{
 };
 pub use counters::disk_tally::DiskTally;
 pub use counters::processes::{ActiveProcesses, ProcessActivity};
-pub use counters::snapshot::{Pulse, Snapshot};
+pub use counters::pulse::Pulse;
+pub use counters::snapshot::Snapshot;
 pub use failure::{OpenError, TargetFailure};
 pub use file::small_file::{SmallFile, SmallFileError, open_regular_file, read_small_file};
 pub use file::trusted_path::{

@@ -104,7 +104,8 @@ fn wait_for_tree(
             Waited::TimedOut(elapsed) if sink.progress.is_over() => {
                 sink.progress.look_at_end();
                 let silence = elapsed.saturating_sub(answered);
-                if !is_counted || silence < SILENCE_MIN {
+                let usual = Duration::from_nanos(pulse.usual_silence_ns());
+                if !is_counted || silence < SILENCE_MIN.max(usual) {
                     return Err(EarlyEnd::interrupted());
                 }
                 return Err(EarlyEnd::from(RunError::Unanswered {

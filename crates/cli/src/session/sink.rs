@@ -60,6 +60,8 @@ pub(crate) struct RunResults {
     pub hung: Vec<String>,
     /// The times in which targets answered nothing before workloads that never began.
     pub silences: Vec<TargetSilence>,
+    /// The very first answers of targets that no workload has.
+    pub first_answers: Vec<TargetSilence>,
     /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
     /// The failure of a target when it was closed.

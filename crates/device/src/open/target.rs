@@ -19,7 +19,7 @@ use crate::open::scratch;
 use crate::open::wipe;
 use crate::open::write_hints::WriteHints;
 use cache::{DirectNeeds, direct_needs};
-use diskproof_model::measurement::WAKE_UP_NS;
+use diskproof_model::measurement::{PAUSE_LATENCIES_MIN, WAKE_UP_NS};
 use diskproof_model::shape::WriteLife;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
@@ -152,6 +152,33 @@ struct FirstAnswer {
     has_come: AtomicBool,
     /// The time that it took, until it is handed out.
     ns: AtomicU64,
+    usual: UsualAnswer,
+}
+
+/// The usual time between two answers of a target, in nanoseconds, outside of measured times.
+#[derive(Debug)]
+struct UsualAnswer(AtomicU64);
+
+impl Default for UsualAnswer {
+    /// Unknown: whatever takes longer than nothing may be a silence.
+    fn default() -> Self {
+        Self(AtomicU64::new(u64::MAX))
+    }
+}
+
+impl UsualAnswer {
+    /// Of several calls the quickest one shows what the target can do.
+    fn add(&self, ns: u64) {
+        self.0.fetch_min(ns, Ordering::Relaxed);
+    }
+
+    /// The longest time without an answer that is no exception; 0 where the usual time is unknown.
+    fn longest_ns(&self) -> u64 {
+        match self.0.load(Ordering::Relaxed) {
+            u64::MAX => 0,
+            ns => (ns as f64 * PAUSE_LATENCIES_MIN) as u64,
+        }
+    }
 }
 
 /// A file's share of the first bytes of a target.
@@ -527,6 +554,17 @@ impl OpenTarget {
         AnswerOrder::First
     }
 
+    /// Notes the mean time between answers of the target in a call.
+    pub fn note_usual_answer(&self, mean_ns: u64) {
+        self.first_answer.usual.add(mean_ns);
+    }
+
+    /// The longest time without an answer that is no exception for this target, in nanoseconds: a
+    /// disk may need seconds for each request. 0 where nothing is known.
+    pub fn usual_silence_ns(&self) -> u64 {
+        self.first_answer.usual.longest_ns()
+    }
+
     /// True if the target has answered a request that was noted.
     pub fn has_answered(&self) -> bool {
         self.first_answer.has_come.load(Ordering::Relaxed)
@@ -537,9 +575,15 @@ impl OpenTarget {
         self.first_answer.ns.swap(0, Ordering::Relaxed)
     }
 
-    /// The longest silence that was noted, which is handed out once.
+    /// The longest silence that was noted, which is handed out once; 0 where the target is as slow
+    /// as that in all it does.
     pub fn take_silence_ns(&self) -> u64 {
-        self.silence_ns.swap(0, Ordering::Relaxed)
+        let silence_ns = self.silence_ns.swap(0, Ordering::Relaxed);
+        if silence_ns >= self.usual_silence_ns() {
+            silence_ns
+        } else {
+            0
+        }
     }
 
     /// Takes back silences that were handed out to what is no result.
