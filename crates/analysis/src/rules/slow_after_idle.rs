@@ -147,12 +147,7 @@ fn late_answers(record: &Record) -> Vec<LateAnswer> {
             late.push(LateAnswer {
                 target: data.target,
                 length_ns: data.first_answer_ns,
-                evidence: measured.evidence(
-                    "data/first_answer_ns",
-                    length_ns,
-                    threshold_ns,
-                    "ns",
-                ),
+                evidence: measured.evidence("data/first_answer_ns", length_ns, threshold_ns, "ns"),
             });
         }
     }

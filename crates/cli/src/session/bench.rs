@@ -12,9 +12,7 @@ use diskproof_compat::JobCommand;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
 use diskproof_model::budget::Budget;
-use diskproof_model::measurement::{
-    Measurement, MovedTotal, OpKind, SILENCE_NS_MIN, StopReason,
-};
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, SILENCE_NS_MIN, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Fill, Span, SyncPolicy, Workload};
 use diskproof_model::record::TargetSilence;
 use diskproof_model::together::TogetherRecord;

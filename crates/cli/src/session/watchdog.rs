@@ -30,7 +30,7 @@ use std::time::Duration;
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The longest that a run may go on after its announced end, such as while it tries engines, if its
 /// target is silent. A little more than the engine waits, which knows more.
-const AFTER_END: Duration = Duration::from_millis(4300);
+pub(super) const AFTER_END: Duration = Duration::from_millis(4300);
 /// After the end of the run a target is silent that has not answered for this time.
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.

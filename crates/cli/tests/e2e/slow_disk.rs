@@ -71,6 +71,31 @@ fn check_of_slow_disk_has_curve_and_access_time() {
     });
 }
 
+/// A survey has no workload that could have the first answer of a disk in standby.
+#[test]
+fn slow_first_answer_to_a_survey_is_in_its_record() {
+    needs!("fusermount3", "losetup");
+    let words = argv("curve DEVICE --points 2 --no-access --time 20s");
+    let (_, record) = on_device("read-latency=200us,sleep=100ms+8s", &words);
+    let first = record.first_answers.first().unwrap();
+    assert!(first.length_ns >= 5_000_000_000, "{first:?}");
+    let found = codes(&record);
+    assert!(found.contains(&"slow-after-idle"), "{found:?}");
+    assert!(!found.contains(&"stalled"), "{found:?}");
+}
+
+/// Each request takes as long, and none is a silence.
+#[test]
+fn slow_requests_before_a_survey_are_no_pause() {
+    needs!("fusermount3", "losetup");
+    let words = argv("curve DEVICE --points 2 --no-access --time 30s");
+    let (_, record) = on_device("latency=2500ms", &words);
+    let found = codes(&record);
+    for code in ["stalled", "hung", "slow-after-idle"] {
+        assert!(!found.contains(&code), "{found:?}");
+    }
+}
+
 #[test]
 fn requests_longer_than_the_run_are_late_and_no_errors() {
     needs!("fusermount3", "losetup");
@@ -278,9 +303,11 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     let output = ran_on(&mount, words);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-    // One request of the kernel may take longer than four seconds here, which is late, and no hang.
-    assert!(record.stalled.as_ref().is_none_or(|stalled| stalled.late));
-    assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
+    // One request of the kernel may take longer than four seconds here, which is the disk's rate.
+    assert_eq!(record.stalled, None);
+    for code in ["hung", "late", "stalled"] {
+        assert!(!codes(&record).contains(&code), "{:?}", codes(&record));
+    }
     let left = mount.point.join(".diskproof-files");
     // As soon as the disk has answered, which takes minutes where other tests use its cache.
     let mut waits = 0..10;

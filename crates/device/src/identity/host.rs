@@ -129,7 +129,7 @@ fn hypervisor_by_clock(clocks: &str) -> Option<&'static str> {
 
 /// The container runtime: by the files that runtimes leave, by init's environment, by the names of
 /// control groups.
-fn container(root: &SysRoot, top: &Path) -> Option<String> {
+pub(crate) fn container(root: &SysRoot, top: &Path) -> Option<String> {
     const MARKS: [(&str, &str); 3] = [
         ("run/.dockerenv", "docker"),
         (".dockerenv", "docker"),
