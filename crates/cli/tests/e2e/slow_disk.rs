@@ -71,19 +71,6 @@ fn check_of_slow_disk_has_curve_and_access_time() {
     });
 }
 
-/// A survey has no workload that could have the first answer of a disk in standby.
-#[test]
-fn slow_first_answer_to_a_survey_is_in_its_record() {
-    needs!("fusermount3", "losetup");
-    let words = argv("curve DEVICE --points 2 --no-access --time 20s");
-    let (_, record) = on_device("read-latency=200us,sleep=100ms+8s", &words);
-    let first = record.first_answers.first().unwrap();
-    assert!(first.length_ns >= 5_000_000_000, "{first:?}");
-    let found = codes(&record);
-    assert!(found.contains(&"slow-after-idle"), "{found:?}");
-    assert!(!found.contains(&"stalled"), "{found:?}");
-}
-
 /// Each request takes as long, and none is a silence.
 #[test]
 fn slow_requests_before_a_survey_are_no_pause() {
