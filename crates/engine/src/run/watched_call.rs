@@ -4,7 +4,7 @@
 use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::{CHECK_EVERY, ENDED_NS, StallTimeout};
 use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
-use diskproof_device::{OpenTarget, Pulse};
+use diskproof_device::{AnsweredCall, OpenTarget, Pulse};
 use diskproof_model::measurement::{SILENCE_NS_MIN, WAKE_UP_NS};
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
@@ -157,8 +157,13 @@ pub(crate) fn call_before_run<T: Send + 'static>(
     target.note_answer(0);
     // The last answers may have come after the last look. A first one may have woken the disk up.
     let unseen = u64::from(answered.swap(false, Ordering::Relaxed));
-    if was_awake && returned.moves + unseen > 0 {
-        target.note_usual_answer(returned.lasted_ns / (returned.moves + unseen));
+    let answers = returned.moves + unseen;
+    if was_awake && answers > 0 {
+        target.note_answers(AnsweredCall {
+            answers,
+            lasted_ns: returned.lasted_ns,
+            longest_silence_ns: returned.longest_silence_ns,
+        });
     }
     Ok(returned.value)
 }
