@@ -5,12 +5,12 @@ use crate::counters::snapshot::{DiskCounters, read_counters};
 use crate::kernel::sysroot::SysRoot;
 use diskproof_model::target::TargetIdentity;
 
-/// Requests of one disk may differ in size by so much: the time of one that is larger than the
-/// average follows from its size up to here. Chosen, not measured: requests without queue differ by
-/// more, but those of several MiB after many of 4 KiB take as long as a few hundred KiB do.
+/// A request of the kernel takes up to so many times as long as the mean one, by its size: below
+/// that, the time follows from the size, and of small requests it is that of the access. Chosen,
+/// not measured.
 const SIZES_MAX: u64 = 8;
 /// A healthy disk is silent for at most so many times what its largest request needs: its rate
-/// varies, and two may be answered in the other order. Chosen, not measured.
+/// varies. Chosen, not measured.
 const USUAL_TIMES: u64 = 2;
 
 /// Shows that the disks below a target complete requests, whoever sent them: a disk that hangs does
@@ -204,7 +204,7 @@ mod tests {
     fn silence_is_usual_by_the_rate_of_the_disk_itself() {
         // 300 kB/s: requests of 1280 KiB take 4.4 s each, those of 200 KiB 0.7 s.
         assert_eq!(usual_silence_ms(1, 2560, 4369), 8738);
-        assert_eq!(usual_silence_ms(10, 400, 6827), 8184);
+        assert_eq!(usual_silence_ms(10, 400, 6827), 8192);
         // 3 s for each request of 4 KiB.
         assert_eq!(usual_silence_ms(2, 8, 6000), 48_000);
         // A rotating disk that writes 4 KiB a hundred times a second, and a solid-state one.
