@@ -420,7 +420,7 @@ pub struct Stalled {
     /// slow or hang is unknown.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub late: bool,
-    /// True if its disks had completed requests in this run before, so that they did not sleep then.
+    /// True if its disks had completed requests in this run before: they did not sleep then.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub has_answered: bool,
     /// Index of the only target that did not answer; absent where it may be any of them.

@@ -3,8 +3,7 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, Leftover, Sink};
-use super::watchdog::AFTER_END;
+use super::sink::{AFTER_END, EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::progress_display::{ProgressDisplay, RecentRates};

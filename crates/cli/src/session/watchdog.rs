@@ -6,7 +6,9 @@ use super::bench::Bench;
 use super::drive::drive;
 use super::ended_run::{EndedRun, failed_call};
 use super::open::OpenRun;
-use super::sink::{EarlyEnd, Leftover, SharedResults, Sink, end_with_leftover, late_text};
+use super::sink::{
+    AFTER_END, EarlyEnd, Leftover, SharedResults, Sink, end_with_leftover, late_text,
+};
 use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::interrupt;
@@ -28,9 +30,6 @@ use std::time::Duration;
 
 /// The interval at which the watchdog looks for the end of the run, and for a silence.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// The longest that a run may go on after its announced end, such as while it tries engines, if its
-/// target is silent. A little more than the engine waits, which knows more.
-pub(super) const AFTER_END: Duration = Duration::from_millis(4300);
 /// After the end of the run a target is silent that has not answered for this time.
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.

@@ -1,7 +1,7 @@
 //! Tells a filesystem that the kernel made read-only after an error from one that its
 //! administrator mounted so.
 
-use crate::identity::host::container;
+use crate::kernel::container::container;
 use crate::kernel::mounts::{MountEntry, find_mount, read_mounts};
 use crate::kernel::sysroot::{SysRoot, read_number};
 use std::path::Path;
