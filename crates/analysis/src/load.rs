@@ -735,6 +735,9 @@ mod tests {
         assert_eq!(load.lowest_overload(), Some(20.0));
         let clause = load_clause(&record, &load).unwrap();
         assert!(clause.contains("at most 20.0 "), "{clause}");
+        // A cell of the curve is too short.
+        load.data.trials[1].kind = RateCellKind::Curve;
+        assert_eq!(load.lowest_overload(), Some(40.0));
         // A stall, and not the rate, may have been too much.
         load.figures.stalls.met = 1;
         assert_eq!(load.lowest_overload(), None);

@@ -303,8 +303,9 @@ pub struct LoadData {
 }
 
 impl LoadRecord {
-    /// The lowest rate at which more waited than was served: no higher one can be kept. `None`
-    /// where there was none, and where a stall may have been the reason.
+    /// The lowest rate of the doubling at which more waited than was served: no higher one can be
+    /// kept. `None` where there was none, and where a stall may have been the reason. The cells of
+    /// a curve are too short to show it.
     pub fn lowest_overload(&self) -> Option<f64> {
         if self.figures.stalls.met > 0 {
             return None;
@@ -312,7 +313,7 @@ impl LoadRecord {
         self.data
             .trials
             .iter()
-            .filter(|trial| trial.is_over)
+            .filter(|trial| trial.is_over && trial.kind == RateCellKind::Doubling)
             .map(|trial| trial.rate)
             .reduce(f64::min)
     }
