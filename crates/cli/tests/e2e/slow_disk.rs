@@ -75,7 +75,7 @@ fn check_of_slow_disk_has_curve_and_access_time() {
 #[test]
 fn slow_requests_before_a_survey_are_no_pause() {
     needs!("fusermount3", "losetup");
-    let words = argv("curve DEVICE --points 2 --no-access --time 30s");
+    let words = argv("curve DEVICE --points 2 --no-access");
     let (_, record) = on_device("latency=2500ms", &words);
     let found = codes(&record);
     for code in ["stalled", "hung", "slow-after-idle"] {
