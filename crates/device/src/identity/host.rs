@@ -244,24 +244,6 @@ mod tests {
     }
 
     #[test]
-    fn containers_are_named() {
-        let machine = Machine::new();
-        let named = || container(&machine.1, machine.0.path());
-        assert_eq!(named(), None);
-        let group = "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n";
-        for (file, text, name) in [
-            ("proc/self/cgroup", group, "kubernetes"),
-            ("proc/1/environ", "HOME=/\0container=lxc\0", "lxc"),
-            (".dockerenv", "", "docker"),
-        ] {
-            machine.put(file, text);
-            assert_eq!(named().unwrap(), name);
-        }
-        assert_eq!(runtime_by_cgroup("0::/system.slice/docker.service\n"), None);
-        assert_eq!(runtime_by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
-    }
-
-    #[test]
     fn stolen_share_is_the_one_computed_by_hand() {
         let start =
             MachineCpuTime::parse_stat("cpu  100 0 50 800 10 0 5 35 7 7\ncpu0 1 2").unwrap();

@@ -63,3 +63,32 @@ fn runtime_by_cgroup(text: &str) -> Option<&'static str> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn containers_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let root = SysRoot {
+            sys: place.path().join("sys"),
+            proc: place.path().join("proc"),
+        };
+        let named = || container(&root, place.path());
+        assert_eq!(named(), None);
+        let group = "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n";
+        for (file, text, name) in [
+            ("proc/self/cgroup", group, "kubernetes"),
+            ("proc/1/environ", "HOME=/\0container=lxc\0", "lxc"),
+            (".dockerenv", "", "docker"),
+        ] {
+            let path = place.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+            assert_eq!(named().unwrap(), name);
+        }
+        assert_eq!(runtime_by_cgroup("0::/system.slice/docker.service\n"), None);
+        assert_eq!(runtime_by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
+    }
+}
