@@ -288,7 +288,9 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";
     let output = ran_on(&mount, words);
-    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    // Whole, where the files that it had no time to write are removed in time.
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 4)), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     // One request of the kernel may take longer than four seconds here, which is the disk's rate.
     assert_eq!(record.stalled, None);
