@@ -161,6 +161,7 @@ impl RunFacts {
             note: record.note,
             host: record.host,
             silences: record.silences,
+            first_answers: record.first_answers,
             clock: record.clock,
             plan: record.plan,
             targets: record.targets,

@@ -112,6 +112,8 @@ pub struct RunFacts {
     pub host: HostFacts,
     /// Times in which targets answered nothing before workloads that never began.
     pub silences: Vec<TargetSilence>,
+    /// The very first answers of targets that no workload has.
+    pub first_answers: Vec<TargetSilence>,
     /// The clock that timed it.
     pub clock: ClockFacts,
     /// The plan that it carried out.
@@ -165,6 +167,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         note: facts.note,
         host: facts.host,
         silences: facts.silences,
+        first_answers: facts.first_answers,
         clock: facts.clock,
         moved: moved::total(&data.measurements, &facts.plan),
         plan: facts.plan,

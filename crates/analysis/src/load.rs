@@ -542,7 +542,7 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
         LoadOutcome::Unfinished => {
             format!(
                 "undecided {promise}{}",
-                unfinished_text(record, figures, &between)
+                unfinished_text(record, load, unit, &between)
             )
         }
     })
@@ -561,7 +561,7 @@ fn at_least_text(figures: &LoadFigures, plan: &RatePlan, unit: &str, promise: &s
 }
 
 /// How far a search came that has no answer.
-fn unfinished_text(record: &Record, figures: &LoadFigures, between: &str) -> String {
+fn unfinished_text(record: &Record, load: &LoadRecord, unit: &str, between: &str) -> String {
     // The steps of a search decide it, and they are not those of an older method.
     if record.method != METHOD_VERSION && !record.partial {
         return format!(
@@ -569,10 +569,15 @@ fn unfinished_text(record: &Record, figures: &LoadFigures, between: &str) -> Str
             record.method
         );
     }
-    if figures.rate > 0.0 {
-        format!(", so far {between}: the search ended early")
-    } else {
-        ": the search ended before it saw the limit".to_owned()
+    if load.figures.rate > 0.0 {
+        return format!(", so far {between}: the search ended early");
+    }
+    match load.lowest_overload() {
+        Some(rate) => format!(
+            ": at most {} {unit}, perhaps none; the search ended early",
+            to_a_percent(rate)
+        ),
+        None => ": the search ended before it saw the limit".to_owned(),
     }
 }
 
@@ -705,6 +710,37 @@ mod tests {
         assert!(other.contains(&record.method.to_string()) && other != ended_early);
         record.partial = true;
         assert_eq!(load_clause(&record, &load), Some(ended_early));
+    }
+
+    /// The very first rates were too much.
+    #[test]
+    fn search_that_saw_overload_alone_states_the_most_that_may_be_kept() {
+        let mut record = fixture::record();
+        record.plan.tasks = vec![Task::Workloads(Workloads {
+            list: vec![Workload::named("random-read")],
+            decide: Decide::Rate(PLAN),
+            ..Workloads::default()
+        })];
+        let over = |rate| RateTrial {
+            rate,
+            is_over: true,
+            ..trial(RateCellKind::Doubling, 10, None)
+        };
+        let mut load = LoadRecord {
+            figures: answer(LoadOutcome::Unfinished, 0.0, 0.0),
+            data: LoadData {
+                trials: vec![over(40.0), over(20.0)],
+            },
+        };
+        assert_eq!(load.lowest_overload(), Some(20.0));
+        let clause = load_clause(&record, &load).unwrap();
+        assert!(clause.contains("at most 20.0 "), "{clause}");
+        // A cell of the curve is too short.
+        load.data.trials[1].kind = RateCellKind::Curve;
+        assert_eq!(load.lowest_overload(), Some(40.0));
+        // A stall, and not the rate, may have been too much.
+        load.figures.stalls.met = 1;
+        assert_eq!(load.lowest_overload(), None);
     }
 
     #[test]

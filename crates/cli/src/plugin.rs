@@ -1149,6 +1149,7 @@ mod tests {
                 around: "reads".to_owned(),
                 lasted_ns: 8 * SECOND,
                 late: true,
+                has_answered: false,
                 target: Some(0),
             });
             judge_reads(&fixture::judge(run), 1, 2).unwrap()

@@ -45,7 +45,8 @@ pub use admit::{
 };
 pub use counters::disk_tally::DiskTally;
 pub use counters::processes::{ActiveProcesses, ProcessActivity};
-pub use counters::snapshot::{Pulse, Snapshot};
+pub use counters::pulse::Pulse;
+pub use counters::snapshot::Snapshot;
 pub use failure::{OpenError, TargetFailure};
 pub use file::small_file::{SmallFile, SmallFileError, open_regular_file, read_small_file};
 pub use file::trusted_path::{
@@ -62,7 +63,7 @@ pub use identity::reset::keeps_writes_across_reset;
 pub use kernel::file_id::FileId;
 pub use kernel::syscalls::is_signal_ignored;
 pub use open::direct_trial::{DirectTrial, FailedRequest, TriedDirect};
-pub use open::target::{AnswerOrder, OpenTarget, PartOfFile, WriteDurability};
+pub use open::target::{AnswerOrder, AnsweredCall, OpenTarget, PartOfFile, WriteDurability};
 pub use own_files::claimed_directory::ClaimedDirectory;
 pub use own_files::file_tree::{
     FILES_REMOVER_VERB, FileName, FileTree, MachineCaches, NameState, StartedTree, remove_files,

@@ -302,6 +302,23 @@ pub struct LoadData {
     pub trials: Vec<RateTrial>,
 }
 
+impl LoadRecord {
+    /// The lowest rate of the doubling at which more waited than was served: no higher one can be
+    /// kept. `None` where there was none, and where a stall may have been the reason. The cells of
+    /// a curve are too short to show it.
+    pub fn lowest_overload(&self) -> Option<f64> {
+        if self.figures.stalls.met > 0 {
+            return None;
+        }
+        self.data
+            .trials
+            .iter()
+            .filter(|trial| trial.is_over && trial.kind == RateCellKind::Doubling)
+            .map(|trial| trial.rate)
+            .reduce(f64::min)
+    }
+}
+
 /// The answer of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadFigures {

@@ -73,6 +73,11 @@ pub struct Record {
     /// ended before that workload began. A workload that began has its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub silences: Vec<TargetSilence>,
+    /// The time that targets took for their very first answer of the run, where it was 0.5 s or
+    /// longer and no workload has it: a survey, an acceptance test, INSERTs, or a run that ended
+    /// before its first workload. A disk may have slept before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first_answers: Vec<TargetSilence>,
     /// The clock that timed it.
     pub clock: ClockFacts,
     /// The plan of the run.
@@ -395,7 +400,7 @@ pub struct FailedCall {
     pub target: Option<usize>,
 }
 
-/// A time in which a target answered nothing, while it was made ready for a workload.
+/// A time in which a target answered nothing, while it was made ready for what is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetSilence {
     /// Index of the target.
@@ -415,6 +420,9 @@ pub struct Stalled {
     /// slow or hang is unknown.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub late: bool,
+    /// True if its disks had completed requests in this run before: they did not sleep then.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub has_answered: bool,
     /// Index of the only target that did not answer; absent where it may be any of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<usize>,

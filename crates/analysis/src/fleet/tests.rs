@@ -1050,6 +1050,7 @@ fn hang_of_one_target_accuses_no_other() {
         around: "random-read".to_owned(),
         lasted_ns: 45_000_000_000,
         late: false,
+        has_answered: false,
         target: Some(1),
     });
     all[2].findings.push(Finding {

@@ -270,6 +270,7 @@ pub(super) mod tests {
                 around: "random-read-d32".to_owned(),
                 lasted_ns: 45 * SECOND,
                 late: false,
+                has_answered: false,
                 target: None,
             });
         });

@@ -5,6 +5,8 @@ use super::rate_limited::first_group_limit;
 use super::rule::*;
 use crate::mechanics::may_have_slept;
 use diskproof_model::measurement::{Hang, WAKE_UP_NS};
+use diskproof_model::ping::PingPlan;
+use diskproof_model::plan::{Plan, Workload};
 
 pub(super) const RULE: Rule = Rule {
     code: "late",
@@ -21,6 +23,10 @@ pub(super) const RULE: Rule = Rule {
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };
+
+/// A disk that has nothing to do for less stays awake: the shortest time of ATA's standby timer
+/// (hdparm -S 1).
+const SPIN_DOWN_NS_MIN: u64 = 5_000_000_000;
 
 /// Requests that had no answer when the run ended.
 struct LateRequests {
@@ -56,7 +62,12 @@ struct Statement {
 fn check(record: &Record) -> Option<Diagnosis> {
     let late = late_requests(record);
     let first = first_requests_without_answer(record);
-    let may_be_asleep = first.as_ref().is_some_and(|first| first.may_be_asleep);
+    // A disk that only is too slow for a curve in this time has answered all requests.
+    let is_silent = match &first {
+        Some(first) => !first.may_be_asleep,
+        None => false,
+    };
+    let severity = warning_if(is_silent || !late.is_empty());
     let mut sentences = Vec::new();
     let mut evidence = Vec::new();
     let statements = [
@@ -73,7 +84,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let claim = sentences.join(" ");
-    let severity = warning_if(sentences.len() > 1 || !may_be_asleep);
     Some(Diagnosis::new(severity, claim, evidence))
 }
 
@@ -82,6 +92,33 @@ struct FirstRequests {
     statement: Statement,
     /// A rotating disk may not have been awake by then.
     may_be_asleep: bool,
+}
+
+/// True of a plan that leaves its disks without a request for so long that they may fall asleep.
+fn leaves_disks_idle(plan: &Plan) -> bool {
+    let is_pinged_rarely = match plan.ping() {
+        Some(ping) => longest_idle_ns(&ping.requests) >= SPIN_DOWN_NS_MIN,
+        None => false,
+    };
+    is_pinged_rarely || plan.workloads().iter().any(may_pause)
+}
+
+/// The longest time that a ping leaves between two requests.
+fn longest_idle_ns(ping: &PingPlan) -> u64 {
+    let idle_ns = ping.idle_ns.iter().copied().max();
+    ping.interval_ns.max(idle_ns.unwrap_or(0))
+}
+
+/// True of a workload with long times between its requests.
+fn may_pause(workload: &Workload) -> bool {
+    let is_rare = workload
+        .rate
+        .is_some_and(|rate| rate * SPIN_DOWN_NS_MIN as f64 <= 1e9);
+    let thinks = match workload.shape.starts.think {
+        Some(think) => think.pause_ns >= SPIN_DOWN_NS_MIN,
+        None => false,
+    };
+    is_rare || thinks
 }
 
 /// A run that ended before the first requests to a target were answered.
@@ -97,7 +134,9 @@ fn first_requests_without_answer(record: &Record) -> Option<FirstRequests> {
                 .any(|target| may_have_slept(record, target)),
         ),
     };
-    let may_be_asleep = can_sleep && stalled.lasted_ns < WAKE_UP_NS;
+    // A disk does not sleep while it works.
+    let is_awake = stalled.has_answered && !leaves_disks_idle(&record.plan);
+    let may_be_asleep = can_sleep && !is_awake && stalled.lasted_ns < WAKE_UP_NS;
     let reason = if may_be_asleep {
         "A sleeping disk needs up to 15 s for its first answer."
     } else {
@@ -250,6 +289,7 @@ mod tests {
                     around: "random-read-d32".to_owned(),
                     lasted_ns: seconds * SECOND,
                     late: true,
+                    has_answered: false,
                     target: Some(0),
                 });
             });
@@ -269,6 +309,34 @@ mod tests {
             let finding = silent(seconds, Some(true), hypervisor);
             assert_eq!(finding.severity, severity, "{seconds} {hypervisor:?}");
         }
+    }
+
+    /// A rotating disk that had answered in the run did not sleep, unless the run left it idle.
+    #[test]
+    fn disk_that_had_answered_before_does_not_sleep() {
+        let silent = |has_answered, rate: Option<f64>| {
+            let record = fixture::changed(|run| {
+                run.facts.host.hypervisor = None;
+                for layer in &mut run.facts.targets[0].layers {
+                    layer.rotational = Some(true);
+                }
+                for workload in run.facts.plan.workloads_mut() {
+                    workload.rate = rate;
+                }
+                run.facts.stalled = Some(Stalled {
+                    around: "write-back".to_owned(),
+                    lasted_ns: 8 * SECOND,
+                    late: true,
+                    has_answered,
+                    target: Some(0),
+                });
+            });
+            check(&record).unwrap().severity
+        };
+        assert_eq!(silent(false, None), Severity::Note);
+        assert_eq!(silent(true, None), Severity::Warning);
+        assert_eq!(silent(true, Some(100.0)), Severity::Warning);
+        assert_eq!(silent(true, Some(0.1)), Severity::Note);
     }
 
     #[test]
@@ -294,6 +362,7 @@ mod tests {
             finding.evidence[0].path,
             "/results/0/figures/seeks/random/mean/value"
         );
+        assert_eq!(finding.severity, Severity::Note);
         assert_eq!(check(&surveyed::record()), None);
     }
 

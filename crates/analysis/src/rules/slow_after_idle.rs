@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     summary: "The first request after an idle time takes far longer than others, because the disk, \
               its link or its controller saves power and has to wake up.",
     remedy: Remedy::ByCase,
-    check: Check::Workloads(check),
+    check: Check::Run(check),
     says: Meaning::Disk,
     #[cfg(test)]
     examples: tests::EXAMPLES,
@@ -110,31 +110,56 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(severity, claim, observations).with_remedy(remedy(record, target)))
 }
 
+/// A very first answer that took far longer than the later ones.
+struct LateAnswer {
+    target: usize,
+    length_ns: u64,
+    evidence: Evidence,
+}
+
 /// A target that took long for its very first answer, and not for the later ones: its disk may have
 /// slept, which is no fault of it. Nothing else was measured of that, so it is a note.
 fn late_first_answer(record: &Record) -> Option<Diagnosis> {
-    let mut late: Vec<Measured<'_>> = real_rows(record)
-        .filter(|measured| is_late_first_answer(measured.row))
-        .collect();
-    late.sort_by_key(|measured| std::cmp::Reverse(measured.row.data.first_answer_ns));
-    let data = &late.first()?.row.data;
+    let mut late = late_answers(record);
+    late.sort_by_key(|answer| std::cmp::Reverse(answer.length_ns));
+    let first = late.first()?;
+    let target = first.target;
     let claim = format!(
         "The first request of the run to {} took {}; the disk, or a link or controller before it, \
          may have slept. The first query or commit after such an idle time waits as long.",
-        target_path(record, data.target),
-        format_latency(data.first_answer_ns),
+        target_path(record, target),
+        format_latency(first.length_ns),
     );
-    let observations = late.iter().map(|measured| {
-        let length_ns = measured.row.data.first_answer_ns as f64;
-        measured.evidence(
-            "data/first_answer_ns",
-            length_ns,
-            SILENCE_NS_MIN as f64,
-            "ns",
-        )
-    });
-    let remedy = remedy(record, data.target);
-    Some(Diagnosis::new(Severity::Note, claim, observations).with_remedy(remedy))
+    let observations = late.into_iter().map(|answer| answer.evidence);
+    let diagnosis = Diagnosis::new(Severity::Note, claim, observations);
+    Some(diagnosis.with_remedy(remedy(record, target)))
+}
+
+/// Those of workloads, and those that no workload has, which were compared with the later answers
+/// when they were kept.
+fn late_answers(record: &Record) -> Vec<LateAnswer> {
+    let threshold_ns = SILENCE_NS_MIN as f64;
+    let mut late = Vec::new();
+    for measured in real_rows(record) {
+        let data = &measured.row.data;
+        if is_late_first_answer(measured.row) {
+            let length_ns = data.first_answer_ns as f64;
+            late.push(LateAnswer {
+                target: data.target,
+                length_ns: data.first_answer_ns,
+                evidence: measured.evidence("data/first_answer_ns", length_ns, threshold_ns, "ns"),
+            });
+        }
+    }
+    for (index, answer) in record.first_answers.iter().enumerate() {
+        let path = format!("/first_answers/{index}/length_ns");
+        late.push(LateAnswer {
+            target: answer.target,
+            length_ns: answer.length_ns,
+            evidence: evidence_at(path, answer.length_ns as f64, threshold_ns, "ns"),
+        });
+    }
+    late
 }
 
 /// True if the very first answer took far longer than the usual ones of a row.
@@ -270,6 +295,7 @@ fn is_on_bus(disk: &Layer, names: &[&str]) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
+    use diskproof_model::record::TargetSilence;
 
     const MS: u64 = 1_000_000;
 
@@ -379,6 +405,20 @@ mod tests {
             codes.contains(&RULE.code) && !codes.contains(&"stalled"),
             "{codes:?}"
         );
+    }
+
+    /// Neither a survey nor an acceptance test has a row that could have it.
+    #[test]
+    fn late_first_answer_without_a_workload_is_the_runs() {
+        let woken = fixture::changed(|run| {
+            run.facts.first_answers = vec![TargetSilence {
+                target: 0,
+                length_ns: 8000 * MS,
+            }];
+        });
+        let finding = check(&woken).unwrap();
+        assert_eq!(finding.severity, Severity::Note);
+        assert_eq!(finding.evidence[0].path, "/first_answers/0/length_ns");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use diskproof_compat::JobCommand;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
 use diskproof_model::budget::Budget;
-use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
+use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, SILENCE_NS_MIN, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Fill, Span, SyncPolicy, Workload};
 use diskproof_model::record::TargetSilence;
 use diskproof_model::together::TogetherRecord;
@@ -21,6 +21,15 @@ use diskproof_postgres::Programs;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Silences of targets that no result has taken.
+#[derive(Default)]
+pub(super) struct UnclaimedSilences {
+    /// The longest of each target while it was made ready.
+    pub silences: Vec<TargetSilence>,
+    /// The very first answers.
+    pub first_answers: Vec<TargetSilence>,
+}
 
 /// The equipment of a run.
 pub(super) struct Bench {
@@ -313,16 +322,22 @@ impl Bench {
         }
     }
 
-    /// The silences that were noted for workloads which never began.
-    pub(super) fn silences(&self) -> Vec<TargetSilence> {
-        let mut silences = Vec::new();
+    /// The silences and first answers that were noted for workloads which never began, or of which
+    /// the run has none.
+    pub(super) fn silences(&self) -> UnclaimedSilences {
+        let mut unclaimed = UnclaimedSilences::default();
         for (target, open) in self.targets.iter().enumerate() {
             let length_ns = open.take_silence_ns();
             if length_ns > 0 {
-                silences.push(TargetSilence { target, length_ns });
+                unclaimed.silences.push(TargetSilence { target, length_ns });
+            }
+            let length_ns = open.take_first_answer_ns();
+            if length_ns >= SILENCE_NS_MIN && length_ns >= open.usual_silence_ns() {
+                let first = TargetSilence { target, length_ns };
+                unclaimed.first_answers.push(first);
             }
         }
-        silences
+        unclaimed
     }
 
     /// Closes the targets, and returns the paths of those that hang. Files and devices of the user

@@ -3,7 +3,7 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, Leftover, Sink};
+use super::sink::{AFTER_END, EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::progress_display::{ProgressDisplay, RecentRates};
@@ -22,17 +22,39 @@ use std::time::Duration;
 const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
 /// A run that is over waits so long for the removal of its files. Chosen, not measured.
 const REMOVED_WITHIN: Duration = Duration::from_secs(3);
+/// It waits no longer than this after the announced end, so that the watchdog, which takes a disk
+/// that is silent then for one that does not answer, does not end it before.
+const REMOVED_BY: Duration = AFTER_END.saturating_sub(Duration::from_millis(300));
 /// The interval at which the wait for the directory checks whether it should end.
 const START_POLL: Duration = Duration::from_millis(100);
 
 /// A disk that has answered nothing for so long, when the run ends, is told as silent, as in the
 /// engine.
 const SILENCE_MIN: Duration = Duration::from_nanos(ENDED_NS);
-/// The end of a reason while it is not known whether the files can be removed, and where they
-/// cannot.
-const FILES_STAY: &str = "Files of the test stay in .diskproof-files";
-/// The same where they are removed.
-const FILES_REMOVED: &str = "The files of the test are removed";
+/// What becomes of the files when a run is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FilesFate {
+    Removed,
+    /// The disk needs longer than the run may last: another process removes them.
+    RemovedLater,
+    /// They could not be removed, or the disk does not answer.
+    Stay,
+}
+
+impl FilesFate {
+    /// The sentence for a run that ends with an error, without its full stop.
+    fn sentence(self) -> &'static str {
+        match self {
+            Self::Removed => "The files of the test are removed",
+            Self::RemovedLater => "Another process goes on removing the files of the test",
+            Self::Stay => "Files of the test stay in .diskproof-files",
+        }
+    }
+}
+
+/// The first line about a pass that is not measured comes after this time, each further one after
+/// twice the time. Chosen, not measured.
+const FIRST_LINE: Duration = Duration::from_secs(10);
 
 /// Operations on many small files while they are measured, in one step.
 pub(super) struct FilesRun<'p> {
@@ -41,6 +63,8 @@ pub(super) struct FilesRun<'p> {
     tree: Arc<FileTree>,
     /// Files that an earlier run had left there.
     leftover_files: Option<u64>,
+    /// True once operations have failed: the reason then says what becomes of the files.
+    has_failed: bool,
 }
 
 impl<'p> FilesRun<'p> {
@@ -83,6 +107,7 @@ impl<'p> FilesRun<'p> {
             plan,
             tree: Arc::new(tree),
             leftover_files,
+            has_failed: false,
         })
     }
 }
@@ -104,7 +129,8 @@ fn wait_for_tree(
             Waited::TimedOut(elapsed) if sink.progress.is_over() => {
                 sink.progress.look_at_end();
                 let silence = elapsed.saturating_sub(answered);
-                if !is_counted || silence < SILENCE_MIN {
+                let usual = Duration::from_nanos(pulse.usual_silence_ns());
+                if !is_counted || silence < SILENCE_MIN.max(usual) {
                     return Err(EarlyEnd::interrupted());
                 }
                 return Err(EarlyEnd::from(RunError::Unanswered {
@@ -140,6 +166,7 @@ impl Running for FilesRun<'_> {
         let mut watch = FilesProgress {
             display,
             line: ProgressLine::new(verbosity),
+            pass_lines: PassLines::new(verbosity),
         };
         let mut printed_line = None;
         let ending = bench
@@ -167,6 +194,7 @@ impl Running for FilesRun<'_> {
             FilesEnding::Complete => Ok(Stepped::Over),
             FilesEnding::Interrupted => Err(EarlyEnd::interrupted()),
             FilesEnding::Errors => {
+                self.has_failed = true;
                 let path = self.tree.path().display().to_string();
                 let files = sink.results().data.files.clone();
                 Err(files_failed(&path, files.as_ref()).into())
@@ -181,31 +209,45 @@ impl Running for FilesRun<'_> {
         _: &mut Bench,
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
-        let path = self.tree.path().display().to_string();
-        let mut is_removed = false;
-        if let Some(tree) = Arc::into_inner(self.tree) {
-            let removal = Deferred::start_or_run("diskproof-remove", move || tree.remove());
-            let Some(removed) = wait_for_removal(&removal, sink) else {
-                sink.verbosity.note(&format!(
-                    "another process goes on removing {path}: the disk needs longer for it"
-                ));
-                sink.results().leftover = Some(Leftover::SlowFiles);
-                return ended;
-            };
-            match removed {
-                Ok(()) => is_removed = true,
-                Err(error @ OpenError::Stays { .. }) => eprint_line(&format!("warning: {error}")),
-                Err(error) => eprint_line(&format!(
-                    "warning: cannot remove {path} ({error}); the next 'diskproof files' removes it"
-                )),
-            }
-            sink.results().leftover = None;
-        }
+        let Self {
+            tree, has_failed, ..
+        } = *self;
+        let fate = remove(tree, sink);
         match ended {
-            Err(EarlyEnd::Reason(why)) if is_removed => {
-                Err(why.replace(FILES_STAY, FILES_REMOVED).into())
+            Err(EarlyEnd::Reason(why)) if has_failed => {
+                Err(format!("{why}. {}", fate.sentence()).into())
             }
             ended => ended,
+        }
+    }
+}
+
+/// Removes the directory, unless a worker that hangs still holds it.
+fn remove(tree: Arc<FileTree>, sink: &mut Sink) -> FilesFate {
+    let path = tree.path().display().to_string();
+    let Some(tree) = Arc::into_inner(tree) else {
+        return FilesFate::Stay;
+    };
+    let removal = Deferred::start_or_run("diskproof-remove", move || tree.remove());
+    let Some(removed) = wait_for_removal(&removal, sink) else {
+        sink.verbosity.note(&format!(
+            "another process goes on removing {path}: the disk needs longer for it"
+        ));
+        sink.results().leftover = Some(Leftover::SlowFiles);
+        return FilesFate::RemovedLater;
+    };
+    sink.results().leftover = None;
+    match removed {
+        Ok(()) => FilesFate::Removed,
+        Err(error @ OpenError::Stays { .. }) => {
+            eprint_line(&format!("warning: {error}"));
+            FilesFate::Stay
+        }
+        Err(error) => {
+            eprint_line(&format!(
+                "warning: cannot remove {path} ({error}); the next 'diskproof files' removes it"
+            ));
+            FilesFate::Stay
         }
     }
 }
@@ -217,7 +259,14 @@ fn wait_for_removal(
     sink: &Sink,
 ) -> Option<Result<(), OpenError>> {
     let mut over_for = Duration::ZERO;
-    while over_for < REMOVED_WITHIN {
+    loop {
+        let late = match sink.progress.announced_end() {
+            Some(end) => end.elapsed(),
+            None => Duration::ZERO,
+        };
+        if is_left_to_another_process(over_for, late) {
+            return None;
+        }
         match removal.poll(START_POLL) {
             Waited::Done(removed) => return Some(removed),
             Waited::TimedOut(_) if sink.progress.is_over() => over_for += START_POLL,
@@ -225,7 +274,12 @@ fn wait_for_removal(
             Waited::Lost => return None,
         }
     }
-    None
+}
+
+/// True once a removal has had its time: the run has been over for long enough, or its announced
+/// time has, which the removal of the files before may have used up.
+fn is_left_to_another_process(over_for: Duration, late: Duration) -> bool {
+    over_for >= REMOVED_WITHIN || late >= REMOVED_BY
 }
 
 /// Names the operation that failed, and what the user can do.
@@ -244,7 +298,7 @@ fn files_failed(path: &str, measured: Option<&FilesMeasurement>) -> String {
         names.push(errno.as_str());
     }
     format!(
-        "{path}: '{}' failed after {} ({}); {}. {FILES_STAY}",
+        "{path}: '{}' failed after {} ({}); {}",
         failed.step.name(),
         counted(failed.op.count, "file"),
         counts.join(", "),
@@ -281,6 +335,38 @@ fn last_start_ns(step: &FileStepMeasurement) -> Option<u64> {
 struct FilesProgress<'a> {
     display: &'a mut ProgressDisplay,
     line: ProgressLine,
+    pass_lines: PassLines,
+}
+
+/// The lines about passes that are not measured, where no terminal shows their progress.
+struct PassLines {
+    is_wanted: bool,
+    next: Duration,
+}
+
+impl PassLines {
+    fn new(verbosity: Verbosity) -> Self {
+        Self {
+            is_wanted: verbosity == Verbosity::Lines,
+            next: FIRST_LINE,
+        }
+    }
+
+    /// `write-back 62 % after 20 s`, where it is time for one.
+    fn line(&mut self, progress: &Progress<'_>) -> Option<String> {
+        let elapsed = Duration::from_nanos(progress.elapsed_ns);
+        if progress.phase != Phase::Layout || elapsed < FIRST_LINE {
+            self.next = FIRST_LINE;
+            return None;
+        }
+        if !self.is_wanted || elapsed < self.next {
+            return None;
+        }
+        self.next *= 2;
+        let share = format_percent(progress.done.unwrap_or(0.0));
+        let whole_seconds = format_duration(progress.elapsed_ns / SECOND * SECOND);
+        Some(format!("{} {share} after {whole_seconds}", progress.name))
+    }
 }
 
 impl FilesProgress<'_> {
@@ -307,6 +393,47 @@ impl Watch for FilesProgress<'_> {
             let text = self.line_text(progress);
             self.line.show(&text);
         }
+        if let Some(line) = self.pass_lines.line(progress) {
+            eprint_line(&line);
+        }
         self.display.tick_silently(progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::series::TimeSeries;
+
+    #[test]
+    fn removal_is_left_to_another_process_before_the_watchdog_ends_the_run() {
+        let ms = Duration::from_millis;
+        assert!(!is_left_to_another_process(ms(2900), ms(2900)));
+        assert!(is_left_to_another_process(ms(3000), ms(0)));
+        // The removal of the files has taken three seconds after the announced end.
+        assert!(is_left_to_another_process(ms(1000), ms(4000)));
+        assert!(REMOVED_BY + START_POLL < AFTER_END);
+    }
+
+    #[test]
+    fn long_pass_that_is_not_measured_has_a_line_now_and_then() {
+        let series = TimeSeries::new(SECOND);
+        let mut lines = PassLines::new(Verbosity::Lines);
+        let mut printed = |phase, seconds: u64| {
+            let elapsed_ns = seconds * SECOND;
+            let progress = Progress {
+                done: Some(0.5),
+                ..Progress::new("write-back", phase, elapsed_ns, &series)
+            };
+            lines.line(&progress).is_some()
+        };
+        assert_eq!(
+            [9, 10, 11, 19, 20, 39, 40].map(|seconds| printed(Phase::Layout, seconds)),
+            [false, true, false, false, true, false, true]
+        );
+        // The next pass begins anew, and steps have lines of their own.
+        assert!(!printed(Phase::Layout, 1));
+        assert!(printed(Phase::Layout, 10) && !printed(Phase::Measure, 20));
+        assert_eq!(PassLines::new(Verbosity::Quiet).next, FIRST_LINE);
     }
 }

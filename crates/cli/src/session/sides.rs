@@ -157,7 +157,8 @@ fn side_facts(target: usize, identity: &TargetIdentity, plan: &Plan, whole: &Run
     facts.health = health_of(identity, &whole.health);
     facts.stalled = stalled_on(target, whole);
     facts.failed = failed_on(target, whole);
-    facts.silences = silences_of(target, whole);
+    facts.silences = silences_of(target, &whole.silences);
+    facts.first_answers = silences_of(target, &whole.first_answers);
     facts
 }
 
@@ -214,9 +215,9 @@ fn failed_on(target: usize, whole: &RunFacts) -> Option<FailedCall> {
 }
 
 /// The silences of this target of the whole run.
-fn silences_of(target: usize, whole: &RunFacts) -> Vec<TargetSilence> {
+fn silences_of(target: usize, whole: &[TargetSilence]) -> Vec<TargetSilence> {
     let mut own = Vec::new();
-    for silence in &whole.silences {
+    for silence in whole {
         if silence.target == target {
             own.push(TargetSilence {
                 target: 0,
@@ -343,6 +344,7 @@ mod tests {
             around: "layout".to_owned(),
             lasted_ns: 1,
             late: false,
+            has_answered: false,
             target,
         };
         let hung = |facts: &RunFacts| {

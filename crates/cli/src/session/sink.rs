@@ -22,6 +22,11 @@ use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The longest that a run may go on after its announced end, such as while it tries engines, if its
+/// target is silent. A little more than the engine waits, which knows more.
+pub(super) const AFTER_END: Duration = Duration::from_millis(4300);
 
 /// Why a run of these tasks ended early whose announced time was over, with the flags that would
 /// give it more time or less to do.
@@ -60,6 +65,8 @@ pub(crate) struct RunResults {
     pub hung: Vec<String>,
     /// The times in which targets answered nothing before workloads that never began.
     pub silences: Vec<TargetSilence>,
+    /// The very first answers of targets that no workload has.
+    pub first_answers: Vec<TargetSilence>,
     /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
     /// The failure of a target when it was closed.

@@ -14,7 +14,7 @@ pub(super) use schedule::{SliceSchedule, is_much_less};
 use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Order, Plan};
-use rest::{RestOfRun, join_slices};
+use rest::{RestOfRun, join_slices, leave_out_methods};
 use schedule::Rotation;
 use std::time::Instant;
 
@@ -33,6 +33,8 @@ pub(super) struct SliceOrder<'p> {
     rounds: u64,
     /// The members that this round has not measured yet, the next one last.
     waiting: Vec<usize>,
+    /// The workloads that are left out, since the target is too slow for all.
+    left_out: Vec<String>,
 }
 
 /// The group whose slice is measured next.
@@ -52,6 +54,7 @@ impl<'p> SliceOrder<'p> {
             rotation: 0,
             rounds: 0,
             waiting: Vec::new(),
+            left_out: Vec::new(),
         }
     }
 
@@ -59,6 +62,9 @@ impl<'p> SliceOrder<'p> {
     pub(super) fn next_turn(&mut self) -> Option<SliceTurn<'p>> {
         while let Some(members) = self.rotations.get(self.rotation) {
             if let Some(member) = self.waiting.pop() {
+                if members[member].left == 0 {
+                    continue;
+                }
                 return Some(SliceTurn {
                     group: members[member].group,
                     rotation: self.rotation,
@@ -77,14 +83,26 @@ impl<'p> SliceOrder<'p> {
 
     /// The share of its planned time that the next slice gets, until the end of the run, if it has
     /// one; `None` when no time is left. Where the time is too short for the planned number of
-    /// slices, some of them are joined before.
-    pub(super) fn share_until(&mut self, end: Option<Instant>) -> Option<f64> {
+    /// slices, some methods of committing are left out and some slices joined before.
+    pub(super) fn share_until(
+        &mut self,
+        turn: &SliceTurn<'p>,
+        end: Option<Instant>,
+    ) -> Option<f64> {
         let Some(end) = end else {
             return Some(1.0);
         };
         let left_ns = end.saturating_duration_since(Instant::now()).as_nanos() as u64;
+        let next = (turn.rotation, turn.member);
+        let left_out = leave_out_methods(&mut self.rotations, next, left_ns);
+        self.left_out.extend(left_out);
         join_slices(&mut self.rotations, left_ns);
         RestOfRun::after(&self.rotations).share_of(left_ns)
+    }
+
+    /// The workloads that are left out, since the target is too slow for all.
+    pub(super) fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// The groups that were measured in part only.

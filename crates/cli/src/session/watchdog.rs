@@ -6,7 +6,9 @@ use super::bench::Bench;
 use super::drive::drive;
 use super::ended_run::{EndedRun, failed_call};
 use super::open::OpenRun;
-use super::sink::{EarlyEnd, Leftover, SharedResults, Sink, end_with_leftover, late_text};
+use super::sink::{
+    AFTER_END, EarlyEnd, Leftover, SharedResults, Sink, end_with_leftover, late_text,
+};
 use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::interrupt;
@@ -28,9 +30,6 @@ use std::time::Duration;
 
 /// The interval at which the watchdog looks for the end of the run, and for a silence.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// The longest that a run may go on after its announced end, such as while it tries engines, if its
-/// target is silent. A little more than the engine waits, which knows more.
-const AFTER_END: Duration = Duration::from_millis(4300);
 /// After the end of the run a target is silent that has not answered for this time.
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.
@@ -69,13 +68,13 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         identities: targets,
         run_end: sink.progress.deadline(),
     };
-    let signs = SignsOfLife::new(sink.progress.heartbeat(), targets);
+    let mut signs = SignsOfLife::new(sink.progress.heartbeat(), targets);
     let run = Deferred::start("diskproof-run", move || {
         let ended = drive(&mut bench, &mut sink);
         end_on_thread(ended, bench, sink);
     })
     .map_err(|error| Failure::Run(RunError::Thread(error)))?;
-    let waited = watchdog.wait(&run, signs);
+    let waited = watchdog.wait(&run, &mut signs);
     // A run that hangs cannot give the terminal back.
     crate::full_screen::close();
     let mut results = std::mem::take(&mut *watchdog.results.lock());
@@ -98,8 +97,9 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     facts.failed = failed;
     facts.stalled = waited
         .stalled
-        .or_else(|| stalled_in_request(&ended, targets));
+        .or_else(|| stalled_in_request(&ended, targets, &mut signs));
     facts.silences = std::mem::take(&mut results.silences);
+    facts.first_answers = std::mem::take(&mut results.first_answers);
     // The share of the machine's CPU time that its hypervisor gave to others.
     if let (Some(start), Some(now)) = (cpu_time, cpu_time_now) {
         facts.host.stolen_share = now.stolen_share_since(start);
@@ -133,7 +133,9 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
     {
         early_end.name_cause(&cause);
     }
-    sink.results().silences = bench.silences();
+    let unclaimed = bench.silences();
+    sink.results().silences = unclaimed.silences;
+    sink.results().first_answers = unclaimed.first_answers;
     sink.results().ended = Some(ended);
     sink.set_step_target(None);
     let hung = bench.close(&sink);
@@ -180,7 +182,11 @@ fn failure_of_target(ended: &Result<(), EarlyEnd>) -> Option<TargetFailure> {
 
 /// The silence in which the engine has stopped waiting for a request: since it lasted too long, or
 /// since the run was to end.
-fn stalled_in_request(ended: &Result<(), EarlyEnd>, targets: &[TargetIdentity]) -> Option<Stalled> {
+fn stalled_in_request(
+    ended: &Result<(), EarlyEnd>,
+    targets: &[TargetIdentity],
+    signs: &mut SignsOfLife,
+) -> Option<Stalled> {
     let Err(early_end) = ended else {
         return None;
     };
@@ -198,11 +204,13 @@ fn stalled_in_request(ended: &Result<(), EarlyEnd>, targets: &[TargetIdentity]) 
         } => (path, workload, seconds, true),
         EarlyEnd::Reason(_) | EarlyEnd::Error(_) | EarlyEnd::NotStarted(_) => return None,
     };
+    let target = targets.iter().position(|target| target.path == *path);
     Some(Stalled {
         around: workload.clone(),
         lasted_ns: seconds.saturating_mul(SECOND),
         late,
-        target: targets.iter().position(|target| target.path == *path),
+        has_answered: signs.has_answered(target),
+        target,
     })
 }
 
@@ -276,7 +284,7 @@ impl WaitEnd {
 
 impl Watchdog<'_> {
     /// Waits for the end of a run, or until it hangs.
-    fn wait(&self, run: &Deferred<()>, mut signs: SignsOfLife) -> WaitEnd {
+    fn wait(&self, run: &Deferred<()>, signs: &mut SignsOfLife) -> WaitEnd {
         let mut next_note = FIRST_NOTE;
         loop {
             match run.poll(POLL_EVERY) {
@@ -302,7 +310,7 @@ impl Watchdog<'_> {
                 self.verbosity.note(&text);
             }
             if silence > self.stall_timeout {
-                return self.end_of_stalled(silence, paths);
+                return self.end_of_stalled(silence, paths, signs);
             }
             let late = match *lock_deadline(&self.run_end) {
                 Some(end) => end.elapsed(),
@@ -312,15 +320,21 @@ impl Watchdog<'_> {
                 return WaitEnd {
                     ended: Err(self.end_of_late(silence, &paths)),
                     hung: paths,
-                    stalled: self.stalled_late(silence),
+                    stalled: self.stalled_late(silence, signs),
                 };
             }
         }
     }
 
     /// The end of a run whose thread hangs.
-    fn end_of_stalled(&self, silence: Duration, hung: Vec<String>) -> WaitEnd {
+    fn end_of_stalled(
+        &self,
+        silence: Duration,
+        hung: Vec<String>,
+        signs: &mut SignsOfLife,
+    ) -> WaitEnd {
         let around = self.current_step();
+        let target = self.results.lock().step_target;
         let ended = format!(
             "{} stopped answering near '{around}', between requests; diskproof stopped waiting \
              after {}. What is missing is undecided. See the kernel log (dmesg)",
@@ -335,7 +349,8 @@ impl Watchdog<'_> {
                 around,
                 lasted_ns,
                 late: false,
-                target: self.results.lock().step_target,
+                has_answered: signs.has_answered(target),
+                target,
             }),
         }
     }
@@ -353,21 +368,24 @@ impl Watchdog<'_> {
         ended.into()
     }
 
-    /// A silence at the end that is long enough to tell of. The disks of the targets have to be
-    /// known: without their counters, slow is not told from silent.
-    fn stalled_late(&self, silence: Duration) -> Option<Stalled> {
+    /// A silence at the end that is long enough to tell of, and longer than the disks need by their
+    /// own rate. They have to be known: without their counters, slow is not told from silent.
+    fn stalled_late(&self, silence: Duration, signs: &mut SignsOfLife) -> Option<Stalled> {
         let is_counted = self
             .identities
             .iter()
             .all(|identity| identity.disks().next().is_some());
-        if silence < LATE_SILENCE || !is_counted {
+        let target = self.results.lock().step_target;
+        let has_answered = signs.has_answered(target);
+        if silence < LATE_SILENCE.max(signs.usual_silence(target)) || !is_counted {
             return None;
         }
         Some(Stalled {
             around: self.current_step(),
             lasted_ns: silence.as_nanos() as u64,
             late: true,
-            target: self.results.lock().step_target,
+            has_answered,
+            target,
         })
     }
 

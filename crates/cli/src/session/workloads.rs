@@ -31,14 +31,26 @@ impl<'p> WorkloadsRun<'p> {
 impl Running for WorkloadsRun<'_> {
     fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
         let Some(turn) = self.order.next_turn() else {
-            return Ok(Stepped::Over);
+            return match left_out_text(self.order.left_out()) {
+                Some(why) => Err(why.into()),
+                None => Ok(Stepped::Over),
+            };
         };
         lay_out_for(turn.group, bench, sink)?;
         if self.order.schedule(&turn).done == 0 {
             run_commands_before(turn.group, &bench.job_commands, sink)?;
         }
         // Laying out takes a part of the time.
-        let share = self.order.share_until(bench.limit_end);
+        let known = self.order.left_out().len();
+        let share = self.order.share_until(&turn, bench.limit_end);
+        if let Some(names) = self.order.left_out().get(known..)
+            && !names.is_empty()
+        {
+            sink.verbosity.note(&format!(
+                "the target is too slow for all methods in this time; not measured: {}",
+                names.join(", ")
+            ));
+        }
         let schedule = self.order.schedule(&turn);
         let measured = measure_or_end(schedule, share, bench, sink);
         if schedule.left == 0 || measured.is_err() {
@@ -74,6 +86,21 @@ impl Running for WorkloadsRun<'_> {
         }
         ended
     }
+}
+
+/// Why a run is not whole that left these workloads out; `None` of one without any.
+fn left_out_text(names: &[String]) -> Option<String> {
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "the target, or this machine, is too slow for all methods in this time: {} not measured. \
+         Measure longer (--time), or select methods (--only)",
+        match names.len() {
+            1 => "1 is".to_owned(),
+            count => format!("{count} are"),
+        }
+    ))
 }
 
 /// Measures the next slice of a group, or ends the group where no share of the time is left.

@@ -80,6 +80,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
             ..HostFacts::default()
         },
         silences: Vec::new(),
+        first_answers: Vec::new(),
         clock: ClockFacts {
             source: "virtual".to_owned(),
             resolution_ns: 1,

@@ -57,6 +57,7 @@ fn record(number: usize, speed: f64) -> Record {
             ..HostFacts::default()
         },
         silences: Vec::new(),
+        first_answers: Vec::new(),
         clock: ClockFacts {
             source: "virtual".to_owned(),
             resolution_ns: 1,

@@ -161,6 +161,7 @@ fn record_of(plan: Plan) -> Record {
             ..HostFacts::default()
         },
         silences: Vec::new(),
+        first_answers: Vec::new(),
         clock: ClockFacts {
             source: "CLOCK_MONOTONIC".to_owned(),
             resolution_ns: 1,

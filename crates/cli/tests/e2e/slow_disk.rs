@@ -71,6 +71,18 @@ fn check_of_slow_disk_has_curve_and_access_time() {
     });
 }
 
+/// Each request takes as long, and none is a silence.
+#[test]
+fn slow_requests_before_a_survey_are_no_pause() {
+    needs!("fusermount3", "losetup");
+    let words = argv("curve DEVICE --points 2 --no-access");
+    let (_, record) = on_device("latency=2500ms", &words);
+    let found = codes(&record);
+    for code in ["stalled", "hung", "slow-after-idle"] {
+        assert!(!found.contains(&code), "{found:?}");
+    }
+}
+
 #[test]
 fn requests_longer_than_the_run_are_late_and_no_errors() {
     needs!("fusermount3", "losetup");
@@ -276,11 +288,15 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";
     let output = ran_on(&mount, words);
-    assert_eq!(output.status.code(), Some(4), "{output:?}");
+    // Whole, where the files that it had no time to write are removed in time.
+    let code = output.status.code();
+    assert!(matches!(code, Some(0 | 4)), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
-    // One request of the kernel may take longer than four seconds here, which is late, and no hang.
-    assert!(record.stalled.as_ref().is_none_or(|stalled| stalled.late));
-    assert!(!codes(&record).contains(&"hung"), "{:?}", codes(&record));
+    // One request of the kernel may take longer than four seconds here, which is the disk's rate.
+    assert_eq!(record.stalled, None);
+    for code in ["hung", "late", "stalled"] {
+        assert!(!codes(&record).contains(&code), "{:?}", codes(&record));
+    }
     let left = mount.point.join(".diskproof-files");
     // As soon as the disk has answered, which takes minutes where other tests use its cache.
     let mut waits = 0..10;

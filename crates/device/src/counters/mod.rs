@@ -4,4 +4,5 @@
 pub(crate) mod disk_tally;
 mod exits;
 pub(crate) mod processes;
+pub(crate) mod pulse;
 pub(crate) mod snapshot;

@@ -204,65 +204,6 @@ impl Snapshot {
     }
 }
 
-/// Shows that the disks below a target complete requests, whoever sent them: a disk that hangs does
-/// not.
-#[derive(Debug)]
-pub struct Pulse {
-    root: SysRoot,
-    disks: Vec<PulseDisk>,
-    completed: u64,
-}
-
-#[derive(Debug)]
-struct PulseDisk {
-    name: String,
-    /// `major:minor`.
-    device: String,
-}
-
-impl Pulse {
-    /// Counts from now on.
-    pub fn start(identity: &TargetIdentity) -> Self {
-        Self::start_in(SysRoot::default(), identity)
-    }
-
-    fn start_in(root: SysRoot, identity: &TargetIdentity) -> Self {
-        let disks = identity
-            .disks()
-            .map(|layer| PulseDisk {
-                name: layer.name.clone(),
-                device: layer.device.clone(),
-            })
-            .collect();
-        let mut pulse = Self {
-            root,
-            disks,
-            completed: 0,
-        };
-        pulse.completed = pulse.count();
-        pulse
-    }
-
-    /// True if the disks have completed a request since the last call. Always false where the disks
-    /// are unknown.
-    pub fn beats(&mut self) -> bool {
-        let now = self.count();
-        std::mem::replace(&mut self.completed, now) != now
-    }
-
-    fn count(&self) -> u64 {
-        let mut completed = 0;
-        for disk in &self.disks {
-            if let Ok(counters) = read_counters(&self.root, &disk.name, &disk.device) {
-                for place in [READ_OPS, WRITE_OPS, TRIM_OPS, FLUSH_OPS] {
-                    completed += counters.number(place);
-                }
-            }
-        }
-        completed
-    }
-}
-
 /// The disks at the bottom of the target's layers with their counters, or why they cannot be
 /// counted.
 fn counted_disks(root: &SysRoot, identity: &TargetIdentity) -> Result<Vec<CountedDisk>, String> {
@@ -340,6 +281,25 @@ impl DiskCounters {
 
     fn flush_ops(&self) -> Option<u64> {
         self.0.get(FLUSH_OPS).copied()
+    }
+
+    /// The requests that were completed.
+    pub(crate) fn completed(&self) -> u64 {
+        [READ_OPS, WRITE_OPS, TRIM_OPS, FLUSH_OPS]
+            .into_iter()
+            .map(|place| self.number(place))
+            .sum()
+    }
+
+    /// The bytes that reads and writes have moved.
+    pub(crate) fn moved_bytes(&self) -> u64 {
+        self.bytes(READ_SECTORS)
+            .saturating_add(self.bytes(WRITE_SECTORS))
+    }
+
+    /// The time in which requests were in flight, in milliseconds.
+    pub(crate) fn busy_ms(&self) -> u64 {
+        self.number(BUSY_MS)
     }
 
     /// The counter at a place; 0 where the kernel does not have it.
@@ -586,19 +546,6 @@ mod tests {
         let times = found.times.unwrap();
         assert_eq!([times.queued_ms, times.busy_ms, times.read_ms], [20; 3]);
         assert_eq!((found.read_bytes, found.unresolved), (1 << 20, None));
-    }
-
-    #[test]
-    fn a_disk_that_completes_nothing_has_no_pulse() {
-        let machine = Machine::new(BEFORE);
-        let mut pulse = Pulse::start_in(machine.root(), &identity(&[("sda", "8:0")]));
-        assert!(!pulse.beats());
-        // Something is in flight, and only that.
-        machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n");
-        assert!(!pulse.beats());
-        machine.count("8:0", "10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
-        assert!(pulse.beats() && !pulse.beats());
-        assert!(!Pulse::start_in(machine.root(), &identity(&[])).beats());
     }
 
     #[test]

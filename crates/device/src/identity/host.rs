@@ -2,6 +2,7 @@
 //! hypervisor gave to other virtual machines. An unknown fact stays empty.
 
 use crate::identity::cgroups::{io_limits, meminfo_bytes};
+use crate::kernel::container::container;
 use crate::kernel::sysroot::{SysRoot, first_text, read_text, value_of};
 use diskproof_model::target::HostFacts;
 use rustix::process::geteuid;
@@ -127,67 +128,6 @@ fn hypervisor_by_clock(clocks: &str) -> Option<&'static str> {
     })
 }
 
-/// The container runtime: by the files that runtimes leave, by init's environment, by the names of
-/// control groups.
-fn container(root: &SysRoot, top: &Path) -> Option<String> {
-    const MARKS: [(&str, &str); 3] = [
-        ("run/.dockerenv", "docker"),
-        (".dockerenv", "docker"),
-        ("run/.containerenv", "podman"),
-    ];
-    for (file, name) in MARKS {
-        if top.join(file).exists() {
-            return Some(name.to_owned());
-        }
-    }
-    let environment = std::fs::read(root.proc.join("1/environ")).unwrap_or_default();
-    if let Some(name) = runtime_by_environment(&String::from_utf8_lossy(&environment)) {
-        return Some(name);
-    }
-    for file in ["self/cgroup", "1/cgroup"] {
-        if let Some(text) = read_text(&root.proc.join(file))
-            && let Some(name) = runtime_by_cgroup(&text)
-        {
-            return Some(name.to_owned());
-        }
-    }
-    None
-}
-
-/// `container=lxc` in the environment of process 1, as the container interface of systemd asks for.
-fn runtime_by_environment(text: &str) -> Option<String> {
-    let name = text
-        .split('\0')
-        .find_map(|variable| variable.strip_prefix("container="))?;
-    if name.is_empty() {
-        return None;
-    }
-    Some(name.to_owned())
-}
-
-fn runtime_by_cgroup(text: &str) -> Option<&'static str> {
-    const NAMES: [(&str, &str); 5] = [
-        ("kubepods", "kubernetes"),
-        ("libpod", "podman"),
-        ("docker", "docker"),
-        ("containerd", "containerd"),
-        ("lxc", "lxc"),
-    ];
-    for (mark, name) in NAMES {
-        for line in text.lines() {
-            let path = line.splitn(3, ':').nth(2).unwrap_or_default();
-            // A service on the host lives in /system.slice/docker.service: that is no container.
-            if path
-                .split('/')
-                .any(|part| part.starts_with(mark) && !part.ends_with(".service"))
-            {
-                return Some(name);
-            }
-        }
-    }
-    None
-}
-
 /// Place of `steal` among the numbers of the first line of /proc/stat (proc(5)); the ones after it
 /// are parts of the earlier ones.
 const STOLEN: usize = 7;
@@ -301,24 +241,6 @@ mod tests {
             machine.put(file, text);
             assert_eq!(named("").unwrap(), name);
         }
-    }
-
-    #[test]
-    fn containers_are_named() {
-        let machine = Machine::new();
-        let named = || container(&machine.1, machine.0.path());
-        assert_eq!(named(), None);
-        let group = "0::/kubepods.slice/kubepods-pod1.slice/cri-containerd-1.scope\n";
-        for (file, text, name) in [
-            ("proc/self/cgroup", group, "kubernetes"),
-            ("proc/1/environ", "HOME=/\0container=lxc\0", "lxc"),
-            (".dockerenv", "", "docker"),
-        ] {
-            machine.put(file, text);
-            assert_eq!(named().unwrap(), name);
-        }
-        assert_eq!(runtime_by_cgroup("0::/system.slice/docker.service\n"), None);
-        assert_eq!(runtime_by_cgroup("12:pids:/docker/0123\n"), Some("docker"));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Asks the kernel, without opening a target: by system calls, /proc and /sys, and by the names
 //! that it gives to devices, files and errors. Passes the answers on as they are.
 
+pub(crate) mod container;
 #[cfg(test)]
 pub(crate) mod fake_sysfs;
 pub(crate) mod file_id;

@@ -1,6 +1,7 @@
 //! Tells a filesystem that the kernel made read-only after an error from one that its
 //! administrator mounted so.
 
+use crate::kernel::container::container;
 use crate::kernel::mounts::{MountEntry, find_mount, read_mounts};
 use crate::kernel::sysroot::{SysRoot, read_number};
 use std::path::Path;
@@ -15,23 +16,53 @@ const STOPPING_KINDS: [&str; 10] = [
 /// Returns `true` if the kernel made the filesystem of this path read-only after an error. `false`
 /// where an administrator may have done it.
 pub(crate) fn is_stopped(root: &SysRoot, path: &Path) -> bool {
-    let mounts = read_mounts(root, "self");
+    let view = match container(root, Path::new("/")) {
+        Some(_) => MountView::OfContainer,
+        None => MountView::OfMachine,
+    };
     let real_path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let Some(mount) = find_mount(&mounts, "", &real_path) else {
+    is_stopped_in(root, view, &real_path, OVERLAYS_MAX)
+}
+
+/// The mounts that this process sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MountView {
+    /// Those of the machine, or of a service on it.
+    OfMachine,
+    /// Those of a container: where the machine has remounted the filesystem read-only, the mounts
+    /// of the container stay writable.
+    OfContainer,
+}
+
+/// An overlay may lie on another one, as in a container within a container.
+const OVERLAYS_MAX: u32 = 4;
+
+fn is_stopped_in(root: &SysRoot, view: MountView, path: &Path, overlays_left: u32) -> bool {
+    let mut mounts = read_mounts(root, "self");
+    let Some(mount) = find_mount(&mounts, "", path).cloned() else {
         return false;
     };
     if STOPPED_OPTIONS.iter().any(|option| mount.has(option)) {
         return true;
     }
+    // What is written to an overlay goes to a directory of another filesystem.
+    if let Some(upper) = mount.option("upperdir")
+        && overlays_left > 0
+    {
+        return is_stopped_in(root, view, Path::new(upper), overlays_left - 1);
+    }
     // The options of the mount stay writable, and only those of the filesystem become read-only. A
-    // user who mounts it read-only, or remounts it so, changes those of a mount.
+    // user who mounts it read-only, or remounts it so, changes those of a mount, which may be one
+    // that only the first process sees.
+    mounts.extend(read_mounts(root, "1"));
     let is_wanted = mounts
         .iter()
         .any(|other| other.device == mount.device && is_mounted_read_only(other));
-    mount.has("ro")
-        && !is_wanted
-        && STOPPING_KINDS.contains(&mount.kind.as_str())
-        && counts_errors(root, mount) != Some(false)
+    let has_errors = match counts_errors(root, &mount) {
+        Some(has_errors) => has_errors,
+        None => view == MountView::OfMachine,
+    };
+    mount.has("ro") && !is_wanted && STOPPING_KINDS.contains(&mount.kind.as_str()) && has_errors
 }
 
 /// Returns `true` if the options of the mount, which come first, say so.
@@ -54,11 +85,18 @@ mod tests {
     use std::path::PathBuf;
 
     fn stopped(mounts: &str, errors: &str) -> bool {
+        stopped_beside(mounts, "", MountView::OfMachine, errors)
+    }
+
+    /// With the mounts that the first process sees.
+    fn stopped_beside(mounts: &str, of_first: &str, view: MountView, errors: &str) -> bool {
         let sysfs = FakeSysfs::new();
         sysfs.write_attribute("proc/self/mountinfo", mounts);
+        sysfs.write_attribute("proc/1/mountinfo", of_first);
         sysfs.add_block_device("sdx", "7:1", &[]);
         sysfs.write_attribute("fs/ext4/sdx/errors_count", errors);
-        is_stopped(&sysfs.root(), &PathBuf::from("/data/db"))
+        let path = PathBuf::from("/data/db");
+        is_stopped_in(&sysfs.root(), view, &path, OVERLAYS_MAX)
     }
 
     #[test]
@@ -81,5 +119,39 @@ mod tests {
         // Remounted read-only at one place, and seen through another one.
         let both = "8 1 7:1 / /mnt ro - ext4 /dev/sdx ro\n".to_owned() + &mount("rw", "ext4", "ro");
         assert!(!stopped(&both, "2"));
+    }
+
+    /// The machine has remounted the filesystem; the mounts of a container do not show that.
+    #[test]
+    fn container_believes_counted_errors_only() {
+        let bound = |kind: &str| format!("9 1 7:1 /db /data rw - {kind} /dev/sdx ro\n");
+        let of_container = MountView::OfContainer;
+        for (kind, errors, view, is_stopped) in [
+            ("ext4", "2", of_container, true),
+            ("ext4", "0", of_container, false),
+            ("btrfs", "", of_container, false),
+            ("vfat", "", of_container, false),
+            ("btrfs", "", MountView::OfMachine, true),
+        ] {
+            let found = stopped_beside(&bound(kind), "", view, errors);
+            assert_eq!(found, is_stopped, "{kind} {errors}");
+        }
+        // A service with mounts of its own sees those of the first process.
+        let remounted = "8 1 7:1 / /srv ro - vfat /dev/sdx ro\n";
+        let of_machine = MountView::OfMachine;
+        assert!(!stopped_beside(&bound("vfat"), remounted, of_machine, ""));
+    }
+
+    #[test]
+    fn overlay_stops_with_the_filesystem_of_its_upper_directory() {
+        let mounts = |own: &str| {
+            format!(
+                "8 1 7:1 / /srv {own} - ext4 /dev/sdx ro\n\
+                 9 1 0:40 / /data rw - overlay overlay rw,lowerdir=/a,upperdir=/srv/up,workdir=/w\n"
+            )
+        };
+        assert!(stopped(&mounts("rw"), "2"));
+        assert!(!stopped(&mounts("rw"), "0"));
+        assert!(!stopped(&mounts("ro"), "2"));
     }
 }

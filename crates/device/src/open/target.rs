@@ -19,7 +19,7 @@ use crate::open::scratch;
 use crate::open::wipe;
 use crate::open::write_hints::WriteHints;
 use cache::{DirectNeeds, direct_needs};
-use diskproof_model::measurement::WAKE_UP_NS;
+use diskproof_model::measurement::{PAUSE_LATENCIES_MIN, WAKE_UP_NS};
 use diskproof_model::shape::WriteLife;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
@@ -152,6 +152,47 @@ struct FirstAnswer {
     has_come: AtomicBool,
     /// The time that it took, until it is handed out.
     ns: AtomicU64,
+    usual: UsualAnswer,
+}
+
+/// The answers of a target outside of measured times.
+#[derive(Debug, Default)]
+struct UsualAnswer {
+    answers: AtomicU64,
+    waited_ns: AtomicU64,
+    longest_ns: AtomicU64,
+}
+
+impl UsualAnswer {
+    fn add(&self, call: AnsweredCall) {
+        self.answers.fetch_add(call.answers, Ordering::Relaxed);
+        self.waited_ns.fetch_add(call.lasted_ns, Ordering::Relaxed);
+        self.longest_ns
+            .fetch_max(call.longest_silence_ns, Ordering::Relaxed);
+    }
+
+    /// The longest time without an answer that is no exception among the other ones; 0 where there
+    /// are no others.
+    fn longest_ns(&self) -> u64 {
+        let others = self.answers.load(Ordering::Relaxed).saturating_sub(1);
+        let waited_ns = self.waited_ns.load(Ordering::Relaxed);
+        let others_ns = waited_ns.saturating_sub(self.longest_ns.load(Ordering::Relaxed));
+        if others == 0 {
+            return 0;
+        }
+        (others_ns as f64 / others as f64 * PAUSE_LATENCIES_MIN) as u64
+    }
+}
+
+/// The answers of a target to the requests of one call, which follow each other.
+#[derive(Debug, Clone, Copy)]
+pub struct AnsweredCall {
+    /// How many there were.
+    pub answers: u64,
+    /// The time of the call.
+    pub lasted_ns: u64,
+    /// The longest time without an answer in it.
+    pub longest_silence_ns: u64,
 }
 
 /// A file's share of the first bytes of a target.
@@ -527,6 +568,17 @@ impl OpenTarget {
         AnswerOrder::First
     }
 
+    /// Notes the answers of the target in a call, without its very first one.
+    pub fn note_answers(&self, call: AnsweredCall) {
+        self.first_answer.usual.add(call);
+    }
+
+    /// The longest time without an answer that is no exception for this target, in nanoseconds: a
+    /// disk may need seconds for each request. 0 where too little is known.
+    pub fn usual_silence_ns(&self) -> u64 {
+        self.first_answer.usual.longest_ns()
+    }
+
     /// True if the target has answered a request that was noted.
     pub fn has_answered(&self) -> bool {
         self.first_answer.has_come.load(Ordering::Relaxed)
@@ -537,9 +589,15 @@ impl OpenTarget {
         self.first_answer.ns.swap(0, Ordering::Relaxed)
     }
 
-    /// The longest silence that was noted, which is handed out once.
+    /// The longest silence that was noted, which is handed out once; 0 where the target is as slow
+    /// as that in all it does.
     pub fn take_silence_ns(&self) -> u64 {
-        self.silence_ns.swap(0, Ordering::Relaxed)
+        let silence_ns = self.silence_ns.swap(0, Ordering::Relaxed);
+        if silence_ns >= self.usual_silence_ns() {
+            silence_ns
+        } else {
+            0
+        }
     }
 
     /// Takes back silences that were handed out to what is no result.
@@ -591,4 +649,35 @@ pub(crate) fn open_directory(
     held.check_steady(&identity.path)?;
     judge_open_directory(identity, held.fd(), size_bytes)?;
     Ok(held.into_fd())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest usual time, in seconds, after calls of so many answers and milliseconds, of
+    /// which so many were one silence.
+    fn usual_s(calls: &[(u64, u64, u64)]) -> f64 {
+        let usual = UsualAnswer::default();
+        for (answers, lasted_ms, longest_ms) in calls {
+            usual.add(AnsweredCall {
+                answers: *answers,
+                lasted_ns: lasted_ms * 1_000_000,
+                longest_silence_ns: longest_ms * 1_000_000,
+            });
+        }
+        usual.longest_ns() as f64 / 1e9
+    }
+
+    #[test]
+    fn silence_is_an_exception_among_quick_answers_only() {
+        // 2.5 s for each request: none is a silence.
+        assert!(usual_s(&[(3, 7500, 2500), (2, 5000, 2500)]) > 20.0);
+        // One silence of 3 s among answers within 50 ms, in the same call or in others.
+        assert!(usual_s(&[(2, 3050, 3000)]) < 3.0);
+        assert!(usual_s(&[(1, 3000, 3000), (4, 200, 50)]) < 3.0);
+        // A single answer proves neither.
+        assert_eq!(usual_s(&[(1, 3000, 3000)]), 0.0);
+        assert_eq!(usual_s(&[]), 0.0);
+    }
 }

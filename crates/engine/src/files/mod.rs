@@ -184,6 +184,17 @@ struct MeasuredPass {
     shuffled_by: Option<u64>,
 }
 
+/// The passes over the files of a set.
+enum PassKind {
+    Measured(MeasuredPass),
+    /// Over all files that exist, as far as so many nanoseconds go.
+    Within(u64),
+    /// Over these files alone.
+    Only(Vec<u32>),
+    /// Over all files that exist.
+    Unmeasured,
+}
+
 struct FilesRun<'a> {
     session: &'a Session,
     plan: &'a FilesPlan,
@@ -213,12 +224,18 @@ const UNMEASURED_NS_MIN: u64 = 10_000_000_000;
 /// A set has at least so many files, unless the plan has fewer.
 const SET_COUNT_MIN: u64 = 100;
 
+/// The time that the passes over a set may take that are not measured, of a run of so much measured
+/// time.
+fn allowed_unmeasured_ns(time_ns: u64) -> u64 {
+    time_ns
+        .saturating_mul(UNMEASURED_TIMES)
+        .max(UNMEASURED_NS_MIN)
+}
+
 /// The files of the next set, where the passes over one of so many files that are not measured took
 /// `unmeasured_ns`.
 fn next_set_count(count: u64, created: u64, unmeasured_ns: u64, time_ns: u64) -> u64 {
-    let allowed_ns = time_ns
-        .saturating_mul(UNMEASURED_TIMES)
-        .max(UNMEASURED_NS_MIN);
+    let allowed_ns = allowed_unmeasured_ns(time_ns);
     if unmeasured_ns <= allowed_ns {
         return count;
     }
@@ -250,7 +267,8 @@ impl FilesRun<'_> {
                 | RunError::Unanswered { .. })
         );
         if !is_silent {
-            let removed = self.run_pass(&set, "removal of files", Task::Remove, None)?;
+            let removed =
+                self.run_pass(&set, "removal of files", Task::Remove, PassKind::Unmeasured)?;
             let is_cut_short = removed.stopped == StopReason::Interrupted;
             self.tree
                 .expect_files(!removed.op.errors.is_empty() || is_cut_short);
@@ -354,7 +372,7 @@ impl FilesRun<'_> {
         ) {
             return Ok(None);
         }
-        let checked = self.run_pass(set, "check of files", Task::Recheck, None)?;
+        let checked = self.run_pass(set, "check of files", Task::Recheck, PassKind::Unmeasured)?;
         if self.count_errors(step, &checked.op.errors) {
             return Ok(Some(FilesEnding::Errors));
         }
@@ -382,20 +400,13 @@ impl FilesRun<'_> {
             operation: FileOperation::Create,
             ..step
         };
-        for task in [Task::WriteBack, Task::DropPages] {
-            let dropped = self.run_pass(set, "write-back", task, None)?;
-            if self.count_errors(created, &dropped.op.errors) {
-                return Ok(Some(FilesEnding::Errors));
-            }
-            let interruption = interruption_of(dropped.stopped);
-            if interruption.is_some() {
-                return Ok(interruption);
-            }
-            let outcome = match dropped.op.errors.keys().next() {
-                Some(errno) => Err(format!("{errno} while the content was dropped")),
-                None => Ok(()),
-            };
-            self.page_drops.add_attempt(outcome);
+        let written = self.write_back(set)?;
+        if let Some(ending) = self.add_page_drop(created, written) {
+            return Ok(Some(ending));
+        }
+        let dropped = self.run_pass(set, "write-back", Task::DropPages, PassKind::Unmeasured)?;
+        if let Some(ending) = self.add_page_drop(created, dropped) {
+            return Ok(Some(ending));
         }
         if drops_all {
             match self.drop_machine_caches()? {
@@ -404,6 +415,43 @@ impl FilesRun<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// Writes the content of a set back. Where the disk needs longer than the run may spend on it,
+    /// the files that it has not written by then leave the set: removed, they need not be written.
+    fn write_back(&mut self, set: &Arc<FileSet>) -> Result<PassResult, RunError> {
+        let existing = set.existing();
+        let within = PassKind::Within(allowed_unmeasured_ns(self.plan.time_ns));
+        let mut written = self.run_pass(set, "write-back", Task::WriteBack, within)?;
+        if written.stopped == StopReason::Time {
+            let tried = written.op.count + written.op.errors.values().sum::<u64>();
+            let rest = existing[(tried as usize).min(existing.len())..].to_vec();
+            self.created = tried;
+            let removed = self.run_pass(set, "write-back", Task::Remove, PassKind::Only(rest))?;
+            for (errno, count) in removed.op.errors {
+                *written.op.errors.entry(errno).or_default() += count;
+            }
+            written.stopped = removed.stopped;
+        }
+        Ok(written)
+    }
+
+    /// Adds an attempt to drop the pages of the content that `created` wrote. Returns how the run
+    /// ends, if it cannot go on.
+    fn add_page_drop(&mut self, created: FileStep, dropped: PassResult) -> Option<FilesEnding> {
+        if self.count_errors(created, &dropped.op.errors) {
+            return Some(FilesEnding::Errors);
+        }
+        let interruption = interruption_of(dropped.stopped);
+        if interruption.is_some() {
+            return interruption;
+        }
+        let outcome = match dropped.op.errors.keys().next() {
+            Some(errno) => Err(format!("{errno} while the content was dropped")),
+            None => Ok(()),
+        };
+        self.page_drops.add_attempt(outcome);
+        None
     }
 
     /// Drops the caches of the machine in a thread of its own, because no signal ends the system
@@ -450,7 +498,7 @@ impl FilesRun<'_> {
         let name = step.name();
         let snapshot = Snapshot::take(self.tree.identity());
         let task = Task::Measure(step.operation);
-        let result = self.run_pass(set, &name, task, Some(measured))?;
+        let result = self.run_pass(set, &name, task, PassKind::Measured(measured))?;
         let device = snapshot.finish(ByteCount::default());
         let mut disk = None;
         if device.unresolved.is_none() {
@@ -508,19 +556,24 @@ impl FilesRun<'_> {
         known.stopped = result.stopped;
     }
 
-    /// Makes one pass over the files of a set. `measured` limits its time; any other pass runs to
-    /// its end with at least [`HELPERS_MIN`] threads.
+    /// Makes one pass over the files of a set. One that is not measured has at least
+    /// [`HELPERS_MIN`] threads.
     fn run_pass(
         &mut self,
         set: &Arc<FileSet>,
         name: &str,
         task: Task,
-        measured: Option<MeasuredPass>,
+        kind: PassKind,
     ) -> Result<PassResult, RunError> {
         let mut files = None;
         let mut count = set.count();
         if task != Task::Measure(FileOperation::Create) {
-            let mut existing = set.existing();
+            let mut existing = match &kind {
+                PassKind::Only(files) => files.clone(),
+                PassKind::Measured(_) | PassKind::Within(_) | PassKind::Unmeasured => {
+                    set.existing()
+                }
+            };
             if task == Task::Remove {
                 // A slow disk writes the oldest ones first, and what is removed before is not
                 // written.
@@ -531,15 +584,18 @@ impl FilesRun<'_> {
         }
         let mut limit_ns = None;
         let mut shuffled = None;
-        let mut threads = self.plan.threads;
-        match measured {
-            Some(measured) => {
+        let mut threads = self.plan.threads.max(HELPERS_MIN);
+        let is_measured = matches!(kind, PassKind::Measured(_));
+        match kind {
+            PassKind::Measured(measured) => {
+                threads = self.plan.threads;
                 limit_ns = Some(measured.limit_ns);
                 if let Some(seed) = measured.shuffled_by {
                     shuffled = Some(Permutation::new(count, seed));
                 }
             }
-            None => threads = threads.max(HELPERS_MIN),
+            PassKind::Within(within_ns) => limit_ns = Some(within_ns),
+            PassKind::Only(_) | PassKind::Unmeasured => {}
         }
         let pass = Pass {
             tree: Arc::clone(self.tree),
@@ -552,7 +608,6 @@ impl FilesRun<'_> {
             limit_ns,
             signals: PassSignals::default(),
         };
-        let is_measured = pass.limit_ns.is_some();
         let result = pass.run(threads, name, self.session.stall_timeout, self.watch)?;
         if let Some(stall) = result.stall {
             self.measured.add_stall(FilesStall {

@@ -592,7 +592,7 @@ fn run_worker<B: Backend>(
     }
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();
-    Ok((done, usage::since(usage::thread(), before)))
+    Ok((done, usage::thread_since(before)))
 }
 
 #[cfg(test)]

@@ -281,6 +281,29 @@ impl SignsOfLife {
         now - self.seen
     }
 
+    /// True if the disks of this target, or of any, have completed a request since the start: they
+    /// did not sleep then.
+    pub fn has_answered(&mut self, target: Option<usize>) -> bool {
+        let answered: Vec<bool> = self
+            .pulses
+            .iter_mut()
+            .map(|pulse| pulse.beats() || pulse.has_answered())
+            .collect();
+        has_beat(&answered, target)
+    }
+
+    /// The longest silence that is usual for the disks of this target, or of all, by what they have
+    /// completed since the start.
+    pub fn usual_silence(&self, target: Option<usize>) -> Duration {
+        let mut usual_ns = 0;
+        for (index, pulse) in self.pulses.iter().enumerate() {
+            if target.is_none_or(|only| only == index) {
+                usual_ns = usual_ns.max(pulse.usual_silence_ns());
+            }
+        }
+        Duration::from_nanos(usual_ns)
+    }
+
     /// As [`Self::silence`], in the form that [`Deferred::supervise`] takes.
     pub fn look(&mut self) -> Sign {
         if self.silence().is_zero() {

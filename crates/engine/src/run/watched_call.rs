@@ -4,7 +4,7 @@
 use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::{CHECK_EVERY, ENDED_NS, StallTimeout};
 use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
-use diskproof_device::{OpenTarget, Pulse};
+use diskproof_device::{AnsweredCall, OpenTarget, Pulse};
 use diskproof_model::measurement::{SILENCE_NS_MIN, WAKE_UP_NS};
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
@@ -28,6 +28,10 @@ pub(crate) struct ReturnedCall<T> {
     pub value: T,
     /// The longest time without progress, in nanoseconds, to 50 ms.
     pub longest_silence_ns: u64,
+    /// The time of the call, in nanoseconds, to 50 ms.
+    pub lasted_ns: u64,
+    /// The looks that found progress.
+    pub moves: u64,
 }
 
 /// A call that was abandoned because its target did not answer.
@@ -71,12 +75,14 @@ impl WatchedCall<'_> {
         // After the order to end, the supervisor no longer asks for progress.
         let mut moved_ns = 0;
         let mut longest_silence_ns = 0;
+        let mut moves = 0;
         let tick = |silent_ns: u64| {
             elapsed_ns += silent_ns.saturating_sub(last_silent_ns);
             let CallProgress { has_moved, done } = look(&mut series, elapsed_ns);
             // Where it has moved, this thread may have waited for a processor, not the call.
             if has_moved {
                 moved_ns = elapsed_ns;
+                moves += 1;
             }
             let silence_ns = elapsed_ns - moved_ns;
             longest_silence_ns = longest_silence_ns.max(silence_ns);
@@ -110,6 +116,8 @@ impl WatchedCall<'_> {
             CallEnd::Returned(value) => CallEnd::Returned(ReturnedCall {
                 value,
                 longest_silence_ns,
+                lasted_ns: elapsed_ns,
+                moves,
             }),
             CallEnd::Silent(lasted) => CallEnd::Silent(SilentCall {
                 lasted_ns: lasted.as_nanos() as u64,
@@ -141,11 +149,22 @@ pub(crate) fn call_before_run<T: Send + 'static>(
     work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
 ) -> Result<T, RunError> {
     let limit_ns = patience.stall_timeout.ns();
+    let was_awake = target.has_answered();
     let returned = watch_before_run(workload, target, patience, limit_ns, work, |_| {
         answered.swap(false, Ordering::Relaxed)
     })?;
     note_silence(target, returned.longest_silence_ns, SILENCE_NS_MIN);
     target.note_answer(0);
+    // The last answers may have come after the last look. A first one may have woken the disk up.
+    let unseen = u64::from(answered.swap(false, Ordering::Relaxed));
+    let answers = returned.moves + unseen;
+    if was_awake && answers > 0 {
+        target.note_answers(AnsweredCall {
+            answers,
+            lasted_ns: returned.lasted_ns,
+            longest_silence_ns: returned.longest_silence_ns,
+        });
+    }
     Ok(returned.value)
 }
 
@@ -199,6 +218,7 @@ pub(crate) fn write_back_before_run(
         WAKE_UP_NS
     };
     if is_counted {
+        let usual_ns = usual_ns.max(pulse.usual_silence_ns());
         note_silence(target, returned.longest_silence_ns, usual_ns);
     }
     returned
@@ -217,6 +237,7 @@ fn watch_before_run<T: Send + 'static>(
     mut has_moved: impl FnMut(u64) -> bool,
 ) -> Result<ReturnedCall<T>, RunError> {
     let stop = AtomicBool::new(false);
+    let mut disks = Pulse::start(target.identity());
     let call = WatchedCall {
         workload,
         open: target,
@@ -239,9 +260,11 @@ fn watch_before_run<T: Send + 'static>(
             target.leave_open();
             let path = &target.identity().path;
             let silence = Duration::from_nanos(silent_ns);
+            disks.beats();
+            let usual_ns = target.usual_silence_ns().max(disks.usual_silence_ns());
             Err(if !stop.load(Ordering::Relaxed) {
                 RunError::stalled(path, &workload.name, silence)
-            } else if silent_ns >= ENDED_NS {
+            } else if silent_ns >= ENDED_NS.max(usual_ns) {
                 RunError::unanswered(path, &workload.name, silence)
             } else {
                 RunError::interrupted(&workload.name)

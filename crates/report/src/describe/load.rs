@@ -11,10 +11,14 @@ use diskproof_model::rate::{
 };
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
-use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_latency, format_percent,
+};
 
 /// Stands for a figure that an unfinished search does not have.
 pub(super) const NOT_MEASURED: &str = "not measured";
+/// The name of transactions that follow an observed load or numbers of the user.
+const OBSERVED_MIX: &str = "transactions";
 
 /// Describes the answer, the latencies at that rate, and every rate that was offered.
 pub(crate) fn blocks(record: &Record, load: &LoadRecord) -> Vec<Block> {
@@ -22,7 +26,9 @@ pub(crate) fn blocks(record: &Record, load: &LoadRecord) -> Vec<Block> {
         return Vec::new();
     };
     let mut blocks = vec![Block::Heading(promise_title(plan))];
-    blocks.extend(Block::facts(answer_facts(load, plan)));
+    let mut facts = answer_facts(load, plan);
+    facts.push(("transaction", observed_transaction_text(record)));
+    blocks.extend(Block::facts(facts));
     blocks.extend(latencies_table(record));
     let title = "Rates that were offered".to_owned();
     blocks.push(trials_table(title, &load.data.trials));
@@ -48,7 +54,7 @@ fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option
     let figures = &load.figures;
     let held = figures.held.and_then(|held| load.data.trials.get(held));
     vec![
-        ("rate", Some(rate_text(figures))),
+        ("rate", Some(rate_text(load))),
         ("held", held.map(held_text)),
         ("control", figures.control.map(control_text)),
         ("cause", Some(cause_text(figures))),
@@ -61,9 +67,16 @@ fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option
     ]
 }
 
-fn rate_text(figures: &LoadFigures) -> String {
+fn rate_text(load: &LoadRecord) -> String {
+    let figures = &load.figures;
     if figures.rate <= 0.0 {
-        return format!("{NOT_MEASURED}: the search ended before it came near the limit");
+        return match load.lowest_overload() {
+            Some(rate) => format!(
+                "{NOT_MEASURED}: more waited than was served at {}/s, and the search ended early",
+                to_a_percent(rate)
+            ),
+            None => format!("{NOT_MEASURED}: the search ended before it came near the limit"),
+        };
     }
     let half_width = (figures.high - figures.low) / 2.0;
     format!(
@@ -73,6 +86,22 @@ fn rate_text(figures: &LoadFigures) -> String {
         to_a_percent(figures.high),
         figures.episodes.floor()
     )
+}
+
+/// The parts of a transaction that follows an observed load: `665 random reads and 334 random
+/// writes of 8 KiB, then 1 MiB appended and flushed`. Those of the named mixes are in the help.
+fn observed_transaction_text(record: &Record) -> Option<String> {
+    let (_, workload) = record.plan.workload_task()?.searched().next()?;
+    let transaction = workload
+        .transaction
+        .filter(|_| workload.name == OBSERVED_MIX)?;
+    Some(format!(
+        "{} and {} of {}, then {} appended and flushed",
+        counted(u64::from(transaction.reads), "random read"),
+        counted(u64::from(transaction.writes), "random write"),
+        format_bytes(u64::from(workload.block_bytes)),
+        format_bytes(u64::from(transaction.log_bytes))
+    ))
 }
 
 /// Says how the rate at the lower end of the interval was kept: `4150/s for 1 min: 0.62 % late, in
@@ -295,7 +324,7 @@ pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use diskproof_model::rate::{BreakCause, LoadOutcome, LoadStalls};
+    use diskproof_model::rate::{BreakCause, LoadData, LoadOutcome, LoadStalls};
 
     /// The figures of a search that ended before it came near the limit.
     pub(in crate::describe) fn unfinished() -> LoadFigures {
@@ -324,7 +353,11 @@ pub(super) mod tests {
 
     #[test]
     fn search_that_ended_early_has_no_rate() {
-        assert!(rate_text(&unfinished()).starts_with(NOT_MEASURED));
+        let load = LoadRecord {
+            data: LoadData::default(),
+            figures: unfinished(),
+        };
+        assert!(rate_text(&load).starts_with(NOT_MEASURED));
     }
 
     #[test]

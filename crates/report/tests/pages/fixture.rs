@@ -116,6 +116,7 @@ pub(crate) fn healthy() -> Record {
         note: None,
         host: host(),
         silences: Vec::new(),
+        first_answers: Vec::new(),
         clock: ClockFacts {
             source: "CLOCK_MONOTONIC".to_owned(),
             resolution_ns: 1,

@@ -61,6 +61,7 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         note: None,
         host: host_of_run(),
         silences: Vec::new(),
+        first_answers: Vec::new(),
         clock: measure_clock(),
         plan,
         targets,

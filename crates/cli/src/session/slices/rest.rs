@@ -1,6 +1,7 @@
 //! Decides which share of its planned time the next slice gets of what is left of a run.
 
 use super::schedule::{Rotation, SliceSchedule};
+use diskproof_model::window::SLICES_MIN;
 
 /// The least share of its planned time that a slice should get. Where less is left, slices are
 /// joined. Chosen, not measured.
@@ -22,15 +23,27 @@ pub(super) struct RestOfRun {
 impl RestOfRun {
     /// What the slices so far have left.
     pub(super) fn after(rotations: &[Rotation<'_>]) -> Self {
+        Self::with_slices(rotations, u64::MAX)
+    }
+
+    /// The same where each group has at most so many slices left.
+    fn with_slices(rotations: &[Rotation<'_>], slices_max: u64) -> Self {
         let mean_ns = mean_overhead_ns(rotations);
         let mut rest_of_run = Self::default();
         for schedule in rotations.iter().flatten() {
             if schedule.left > 0 {
                 rest_of_run.planned_ns += schedule.left_ns;
-                rest_of_run.overhead_ns += schedule.left_overhead_ns(mean_ns);
+                rest_of_run.overhead_ns +=
+                    schedule.left.min(slices_max) * schedule.slice_overhead_ns(mean_ns);
             }
         }
         rest_of_run
+    }
+
+    /// True if not even the least share of the planned time fits into what is left.
+    fn is_hopeless(self, left_ns: u64) -> bool {
+        let least_ns = self.overhead_ns as f64 + self.planned_ns as f64 * SHARE_MIN;
+        least_ns > left_ns as f64
     }
 
     /// The share of its planned time that the next slice gets while so much time is left; `None`
@@ -72,6 +85,69 @@ pub(super) fn join_slices(rotations: &mut [Rotation<'_>], left_ns: u64) {
         };
         most_delayed.left -= 1;
     }
+}
+
+/// So many slices show how slow a target is. Chosen, not measured.
+const SLICES_KNOWN_MIN: usize = 4;
+/// So many methods of committing are measured however slow the target is: the first ones of a plan
+/// are those that a database uses. Chosen, not measured.
+const METHODS_MIN: usize = 8;
+
+/// Leaves out methods of committing that are not measured yet, the last ones of the plan first,
+/// where the rest of the run has no time for one slice of each: on a memory card all 39 would share
+/// half a minute, and none would have a figure. Those that stay have time for as many slices as an
+/// interval needs. `next` is measured now. Returns the workloads that are left out.
+pub(super) fn leave_out_methods(
+    rotations: &mut [Rotation<'_>],
+    next: (usize, usize),
+    left_ns: u64,
+) -> Vec<String> {
+    let mut left_out = Vec::new();
+    let known = rotations
+        .iter()
+        .flatten()
+        .filter(|schedule| schedule.done > 0)
+        .count();
+    if known < SLICES_KNOWN_MIN || !RestOfRun::with_slices(rotations, 1).is_hopeless(left_ns) {
+        return left_out;
+    }
+    while let Some(share) = RestOfRun::with_slices(rotations, SLICES_MIN as u64).share_of(left_ns)
+        && share < SHARE_UNJOINED_MIN
+        && count_methods(rotations) > METHODS_MIN
+    {
+        let Some(last) = last_unmeasured_method(rotations, next) else {
+            break;
+        };
+        for workload in last.group.workloads {
+            left_out.push(workload.name.clone());
+        }
+        last.drop_rest();
+    }
+    left_out
+}
+
+/// The methods of committing that are measured, or will be.
+fn count_methods(rotations: &[Rotation<'_>]) -> usize {
+    let schedules = rotations.iter().flatten();
+    schedules
+        .filter(|schedule| schedule.commits() && (schedule.done > 0 || schedule.left > 0))
+        .count()
+}
+
+/// The last method that is not measured yet, other than the next one.
+fn last_unmeasured_method<'a, 'p>(
+    rotations: &'a mut [Rotation<'p>],
+    next: (usize, usize),
+) -> Option<&'a mut SliceSchedule<'p>> {
+    for (rotation, members) in rotations.iter_mut().enumerate().rev() {
+        for (member, schedule) in members.iter_mut().enumerate().rev() {
+            let is_next = (rotation, member) == next;
+            if schedule.commits() && schedule.done == 0 && schedule.left > 0 && !is_next {
+                return Some(schedule);
+            }
+        }
+    }
+    None
 }
 
 /// The group that loses most time between its slices, of those that can have one slice less.

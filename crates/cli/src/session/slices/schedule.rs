@@ -86,6 +86,11 @@ impl<'a> SliceSchedule<'a> {
         }
     }
 
+    /// True of a method of making commits durable, alone or alongside other load.
+    pub(super) fn commits(&self) -> bool {
+        self.group.workloads[0].commits()
+    }
+
     /// True once enough slices are done to let the workload end early: most of them.
     pub(crate) fn may_end(&self) -> bool {
         self.done >= SLICES_MIN as u64 && self.done > self.left
@@ -213,7 +218,12 @@ impl<'a> SliceSchedule<'a> {
     /// The time that the remaining slices take beyond their own, in nanoseconds. Where it is not
     /// known, each takes `mean_ns`.
     pub(super) fn left_overhead_ns(&self, mean_ns: u64) -> u64 {
-        self.left * self.overhead_ns.unwrap_or(mean_ns)
+        self.left * self.slice_overhead_ns(mean_ns)
+    }
+
+    /// The time that one slice takes beyond its own; `mean_ns` where it is not known.
+    pub(super) fn slice_overhead_ns(&self, mean_ns: u64) -> u64 {
+        self.overhead_ns.unwrap_or(mean_ns)
     }
 
     /// True if two of the remaining slices can become one.

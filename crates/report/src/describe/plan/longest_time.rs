@@ -24,11 +24,13 @@ pub(super) fn longest_time_text(
             None => unlimited_time_text(plan),
         };
     };
-    if let (Some(_), Some(each_ns)) = (plan.files(), budget.fill_ns) {
+    if let (Some(files), Some(each_ns)) = (plan.files(), budget.fill_ns) {
         let (time, each) = (format_duration(ns), format_duration(each_ns));
+        let sets = u64::from(files.rounds) * files.orders.len() as u64;
         return format!(
-            "at most {time}, and at most {each} each time files are written back, checked or \
-             removed"
+            "at most {time}, and at most {each} each time that a set of files is written back, \
+             checked or removed ({})",
+            counted(sets, "set")
         );
     }
     let time = format!("{}{}", format_duration(ns), fill_text(budget, identities));
