@@ -173,9 +173,9 @@ mod tests {
             files_record("files", files_plan(), Vec::new()),
             inserted("inserts", &[400.0, 401.0]),
         ] {
-            let record = on_two_targets(record);
-            let unmeasured = unmeasured_targets(&record, &[]);
-            assert_eq!(names(&unmeasured), ["db1 /data"], "{:?}", record.plan.tasks);
+            let on_two = on_two_targets(record);
+            let unmeasured = unmeasured_targets(&on_two, &[]);
+            assert_eq!(names(&unmeasured), ["db1 /data"], "{:?}", on_two.plan.tasks);
         }
     }
 
