@@ -153,6 +153,12 @@ mod tests {
     }
 
     #[test]
+    fn latency_that_falls_gets_better() {
+        let falling = week(|hour| 1000.0 * (1.0 - 0.02 * hour as f64 / 24.0));
+        assert_eq!(drift(&falling).unwrap().answer(), DriftAnswer::Better);
+    }
+
+    #[test]
     fn even_latency_has_neither_trend_nor_slow_hour() {
         let drift = drift(&week(|_| 1000.0)).unwrap();
         assert_eq!(drift.answer(), DriftAnswer::NoTrend);

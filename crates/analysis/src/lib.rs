@@ -27,6 +27,7 @@ pub mod watch;
 mod checked;
 mod files;
 mod headline;
+mod inserts;
 mod layers;
 mod limited_by;
 mod limiter;

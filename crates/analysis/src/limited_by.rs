@@ -358,6 +358,7 @@ fn is_same_but_depth(row: &Row, other: &Row) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::{self, measured, states};
+    use diskproof_model::finding::{Finding, Severity};
     use diskproof_model::plan::{RangeSync, WriteFlag};
     use diskproof_model::shape::{FioOrder, FioSync, FioSyncCall};
     use serde_json::json;
@@ -520,6 +521,170 @@ mod tests {
                 .unwrap();
             let limit = limited_by(&record, index).limit;
             assert_eq!(limit == RateLimit::Flush, is_flush, "{depth}: {limit:?}");
+        }
+    }
+
+    /// Gives the random reads of one request in flight and of 32 these rates, known to a thousandth.
+    fn with_rates(shallow: f64, deep: f64) -> Record {
+        let mut record = fixture::record();
+        for (name, rate) in [("random-read-d1", shallow), ("random-read-d32", deep)] {
+            for op in measured(&mut record, name).figures.ops.values_mut() {
+                op.iops.value = rate;
+                op.iops.half_width_95 = Some(0.001 * rate);
+            }
+        }
+        record
+    }
+
+    /// With 32 times the requests, four fifths of the added ones are a gain of 25.8 and half of
+    /// them one of 16.5.
+    #[test]
+    fn gain_by_a_larger_depth_shows_the_limit_of_both() {
+        use RateLimit::{Device, QueueDepth, Unknown};
+        for (gain, shallow, deep) in [
+            (30.0, QueueDepth, QueueDepth),
+            (26.0, QueueDepth, QueueDepth),
+            (25.0, QueueDepth, Unknown),
+            (17.0, QueueDepth, Unknown),
+            (16.0, QueueDepth, Device),
+            (1.3, QueueDepth, Device),
+            (1.2, Unknown, Device),
+            (1.05, Device, Device),
+        ] {
+            let record = with_rates(1000.0, 1000.0 * gain);
+            assert_eq!(limited_by(&record, 2).limit, shallow, "{gain}");
+            assert_eq!(limited_by(&record, 3).limit, deep, "{gain}");
+        }
+    }
+
+    #[test]
+    fn only_the_same_workload_at_another_depth_shows_a_limit() {
+        let changes: [fn(&mut Row); 6] = [
+            |row| row.data.target = 1,
+            |row| row.data.workload.access = Access::Sequential,
+            |row| row.data.workload.block_bytes *= 2,
+            |row| row.data.workload.rate = Some(100.0),
+            |row| row.data.cache.used = CachePolicy::Buffered,
+            |row| row.data.span_bytes /= 2,
+        ];
+        assert_eq!(
+            limited_by(&fixture::record(), 2).limit,
+            RateLimit::QueueDepth
+        );
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut record = fixture::record();
+            change(&mut record.measurements[3]);
+            assert_eq!(limited_by(&record, 2).limit, RateLimit::Unknown, "{number}");
+        }
+    }
+
+    /// Random writes through a file, 31 in flight, of which the disk has one.
+    fn held_back() -> Record {
+        fixture::faulty("random-write-d32", |m| {
+            (m.achieved_depth, m.device.queue_depth) = (31.0, Some(1.0));
+        })
+    }
+
+    #[test]
+    fn queue_that_the_disk_need_not_see_is_no_lock() {
+        let changes: [fn(&mut Record); 6] = [
+            |record| record.targets[0].kind = TargetKind::BlockDevice,
+            |record| record.measurements[4].data.workload.access = Access::Sequential,
+            |record| record.measurements[4].data.cache.used = CachePolicy::Buffered,
+            |record| record.measurements[4].data.achieved_depth = 3.9,
+            |record| record.measurements[4].data.device.queue_depth = Some(1.3),
+            |record| {
+                let sync = record.measurements[7].data.ops[&OpKind::Sync].clone();
+                record.measurements[4].data.ops.insert(OpKind::Sync, sync);
+            },
+        ];
+        assert_eq!(limited_by(&held_back(), 4).limit, RateLimit::FilesystemLock);
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut record = held_back();
+            change(&mut record);
+            let limit = limited_by(&record, 4).limit;
+            assert_ne!(limit, RateLimit::FilesystemLock, "{number}");
+        }
+    }
+
+    /// A cap may be in order; other limits are too small to matter in a note.
+    #[test]
+    fn note_names_a_cap_and_no_other_limit() {
+        for (says, severity, limit, is_named) in [
+            (
+                Meaning::Limit {
+                    limit: RateLimit::Cap,
+                },
+                Severity::Note,
+                RateLimit::Cap,
+                true,
+            ),
+            (
+                Meaning::Limit {
+                    limit: RateLimit::Cpu,
+                },
+                Severity::Note,
+                RateLimit::Cpu,
+                false,
+            ),
+            (
+                Meaning::Limit {
+                    limit: RateLimit::Cpu,
+                },
+                Severity::Warning,
+                RateLimit::Cpu,
+                true,
+            ),
+            (BUSY_PROCESSORS, Severity::Note, RateLimit::Cpu, false),
+            (BUSY_PROCESSORS, Severity::Warning, RateLimit::Cpu, true),
+        ] {
+            let mut record = fixture::record();
+            record.findings = vec![Finding {
+                says,
+                ..fixture::finding("x", severity, "/measurements/3/data/starved/share")
+            }];
+            let found = limited_by(&record, 3);
+            assert_eq!(
+                found.limit == limit,
+                is_named,
+                "{says:?} {severity:?}: {found:?}"
+            );
+            assert_ne!(
+                limited_by(&record, 2).limit,
+                limit,
+                "it is of another workload"
+            );
+        }
+    }
+
+    const BUSY_PROCESSORS: Meaning = Meaning::OtherLoad {
+        used: SharedResource::Processors,
+    };
+
+    #[test]
+    fn workloads_that_ran_together_have_no_limit_of_their_own() {
+        let record = fixture::judge(fixture::together(&["random-read-d1", "sequential-read"]));
+        let limited = of(&record, "random-read-d1");
+        assert_eq!(limited.limit, RateLimit::Unknown, "{limited:?}");
+    }
+
+    /// No disk moves more than its link carries: then the figure of the link is wrong.
+    #[test]
+    fn link_is_no_limit_of_a_rate_far_below_it_or_above_it() {
+        let rate = fixture::record().measurements[1].figures.ops[&OpKind::Read]
+            .throughput
+            .value;
+        for (share, is_link) in [(0.84, false), (0.86, true), (0.99, true), (1.01, false)] {
+            let mut record = fixture::record();
+            let disk = record.targets[0].layers.last_mut().unwrap();
+            let link = disk.link.as_mut().unwrap();
+            link.bytes_per_second_max = Some((rate / share) as u64);
+            let limit = limited_by(&record, 1).limit;
+            assert_eq!(limit == RateLimit::Link, is_link, "{share}: {limit:?}");
+            // The share of each of two disks is unknown.
+            let mirrored = record.targets[0].layers.last().unwrap().clone();
+            record.targets[0].layers.push(mirrored);
+            assert_ne!(limited_by(&record, 1).limit, RateLimit::Link, "{share}");
         }
     }
 }

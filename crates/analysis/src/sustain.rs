@@ -411,7 +411,7 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
     let middle = (drop.before * drop.after).sqrt();
     let is_back = iops >= middle;
     let lasted = if is_back {
-        fall_again(&series, row.data.wall_ns, first_ns, middle)
+        moved_until_next_fall(&series, row.data.wall_ns, first_ns, middle)
     } else {
         None
     };
@@ -426,7 +426,12 @@ fn recovery(record: &Record, workload: &str, pause_ns: u64, drop: &RateDrop) -> 
 
 /// The requests until a rate that was back fell below the middle again, found in steps of
 /// `step_ns`.
-fn fall_again(series: &TimeSeries, wall_ns: u64, step_ns: u64, middle: f64) -> Option<MovedTotal> {
+fn moved_until_next_fall(
+    series: &TimeSeries,
+    wall_ns: u64,
+    step_ns: u64,
+    middle: f64,
+) -> Option<MovedTotal> {
     let mut at_ns = step_ns;
     while at_ns + step_ns <= wall_ns {
         if estimate::per_second(series, at_ns, at_ns + step_ns) < middle {

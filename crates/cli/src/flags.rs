@@ -2,17 +2,24 @@
 //! workloads that are selected. Checks their form only: the verbs and the gate decide whether they
 //! fit the target.
 
+mod choice;
+mod destructive;
+mod together;
+
+pub(crate) use choice::{Choice, choices, chosen, one_of};
+pub(crate) use destructive::{DestructiveFlags, WriteBan};
+pub(crate) use together::{StartAt, TogetherFlags};
+
 use crate::failure::Failure;
 use crate::provenance::{command_line, random_seed};
 use crate::saved::HistoryOptions;
 use crate::stdio::{ColorWhen, Verbosity};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::{Consent, Intent, Overwriting, UnknownContent, admit, scratch_bytes_max};
-use diskproof_model::plan::{EngineChoice, EngineKind, Plan, Skipped};
-use diskproof_model::target::{Rank, TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_duration, parse_size};
+use diskproof_device::{Intent, admit, scratch_bytes_max};
+use diskproof_model::plan::{EngineChoice, EngineKind, Plan};
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::units::{format_bytes, parse_size};
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
@@ -199,7 +206,7 @@ impl MeasuringFlags {
 
     /// The files to write.
     pub fn files(&self) -> Vec<PathBuf> {
-        files(&[&self.outputs, &self.html])
+        output_files(&[&self.outputs, &self.html])
     }
 }
 
@@ -228,7 +235,7 @@ pub(crate) fn is_stdout(path: &Path) -> bool {
 }
 
 /// The outputs that are files.
-pub(crate) fn files(outputs: &[&[PathBuf]]) -> Vec<PathBuf> {
+pub(crate) fn output_files(outputs: &[&[PathBuf]]) -> Vec<PathBuf> {
     outputs
         .concat()
         .into_iter()
@@ -264,111 +271,6 @@ pub struct HealthFlags {
     #[arg(long)]
     pub no_health: bool,
 }
-
-/// Flags of a run together with other hosts.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct TogetherFlags {
-    /// Measure fixed workloads at the same instants as other hosts, for 'diskproof merge'
-    /// (diskproof help cluster); implies --pieces
-    #[arg(long)]
-    pub together: bool,
-    /// Start of the first slot: a time for all hosts, such as 2026-11-28T22:00:00Z or @SECONDS
-    /// since 1970, or +30s after the launcher's last fence
-    #[arg(long, value_name = "TIME", requires = "together", value_parser = parse_start)]
-    pub start_at: Option<StartAt>,
-    /// Number of this host, from 0, and of all [default: those of the launcher]
-    #[arg(long, value_name = "I/N", requires = "together", value_parser = parse_rank)]
-    pub rank: Option<Rank>,
-    /// The most by which the wall clock may be wrong [default: as the kernel or chrony says]
-    #[arg(long, value_name = "DURATION", requires = "together", value_parser = parse_duration)]
-    pub clock_bound: Option<u64>,
-}
-
-/// When the first slot starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StartAt {
-    /// At a time that all hosts are given.
-    Time(jiff::Timestamp),
-    /// So many nanoseconds after the last fence of the launcher.
-    AfterFence(u64),
-}
-
-fn parse_start(text: &str) -> Result<StartAt, String> {
-    if let Some(duration) = text.strip_prefix('+') {
-        return parse_duration(duration)
-            .map(StartAt::AfterFence)
-            .map_err(|error| error.to_string());
-    }
-    let parsed = match text.strip_prefix('@') {
-        Some(seconds) => match seconds.parse() {
-            Ok(seconds) => jiff::Timestamp::from_second(seconds),
-            Err(_) => return Err("@ needs seconds since 1970, as 'date +%s' prints".to_owned()),
-        },
-        None => text.parse(),
-    };
-    match parsed {
-        Ok(time) => Ok(StartAt::Time(time)),
-        Err(_) => Err(
-            "use a time such as 2026-11-28T22:00:00Z, @SECONDS since 1970, or +30s after the \
-             launcher's last fence"
-                .to_owned(),
-        ),
-    }
-}
-
-fn parse_rank(text: &str) -> Result<Rank, String> {
-    if let Some((rank, size)) = text.split_once('/')
-        && let (Ok(rank), Ok(size)) = (rank.parse(), size.parse())
-        && rank < size
-    {
-        return Ok(Rank {
-            rank,
-            size: Some(size),
-        });
-    }
-    Err("use the number of this host, from 0, and of all: 0/3, 1/3 and 2/3".to_owned())
-}
-
-/// A value of a flag.
-pub(crate) struct Choice<T> {
-    /// The word on the command line. Aliases follow, each after a `/`.
-    pub words: &'static str,
-    pub value: T,
-    /// One phrase, as clap lists it beside the word.
-    pub help: &'static str,
-}
-
-/// The value that a word or one of its aliases names; `None` for other words.
-pub(crate) fn chosen<T: Clone>(choices: &[Choice<T>], word: &str) -> Option<T> {
-    for choice in choices {
-        if choice.words.split('/').any(|known| known == word) {
-            return Some(choice.value.clone());
-        }
-    }
-    None
-}
-
-/// clap's parser of a flag with these values, whose words and aliases its help lists.
-pub(crate) fn one_of<T: Clone + Send + Sync>(
-    choices: &'static [Choice<T>],
-) -> impl TypedValueParser<Value = T> {
-    let mut possible_values = Vec::new();
-    for choice in choices {
-        let mut words = choice.words.split('/');
-        let shown = PossibleValue::new(words.next().unwrap_or_default());
-        possible_values.push(shown.aliases(words).help(choice.help));
-    }
-    PossibleValuesParser::new(possible_values)
-        .try_map(move |word| chosen(choices, &word).ok_or("no such value"))
-}
-
-/// Values, a line each, which rustfmt leaves alone.
-macro_rules! choices {
-    ($($words:literal $value:expr, $help:literal;)*) => {
-        &[$($crate::flags::Choice { words: $words, value: $value, help: $help }),*]
-    };
-}
-pub(crate) use choices;
 
 /// The I/O engines. The aliases are fio's names.
 pub(crate) const ENGINES: &[Choice<EngineChoice>] = choices! {
@@ -431,128 +333,85 @@ pub(crate) fn parse_from_one(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `--destroy`, `--wipe-unknown`, `--overwrite` and `--keep-free`.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct DestructiveFlags {
-    /// Release the block device of this name: writing workloads destroy its content. NAME is its
-    /// serial or model in full, or its kernel name (loop3) where it has neither; refused while
-    /// anything uses the device or a format is recognised on it (repeatable)
-    #[arg(long, value_name = "NAME")]
-    pub destroy: Vec<String>,
-    /// With --destroy: accept data of an unknown format, and zero the first and last MiB before the
-    /// first workload
-    #[arg(long, requires = "destroy")]
-    pub wipe_unknown: bool,
-    /// Release the regular file that is the target: writing workloads overwrite its content; its
-    /// size stays
-    #[arg(long)]
-    pub overwrite: bool,
-    /// Free space that files in a directory leave on its filesystem [default: 2GiB, or 10 % of a
-    /// filesystem below 20 GiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub keep_free: Option<u64>,
-    /// Releases the files that diskproof made itself, and that nothing has changed since: tools
-    /// that keep their files write to them again.
-    #[arg(skip)]
-    pub own_files: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
 
-/// Why no workload may write to a target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteBan {
-    /// The user gave `--read-only`.
-    ReadOnlyFlag,
-    /// No flag releases the target: the reason, one clause.
-    Unreleased(&'static str),
-}
+    const MIB: u64 = 1 << 20;
 
-impl WriteBan {
-    /// The flag or the clause, as records show it.
-    pub(crate) fn why(self) -> &'static str {
-        match self {
-            Self::ReadOnlyFlag => "--read-only",
-            Self::Unreleased(why) => why,
+    /// A command line of these flags alone.
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        measuring: MeasuringFlags,
+    }
+
+    #[test]
+    fn record_goes_to_stdout_in_one_form_at_most() {
+        for (words, prints_json, prints_pieces, is_for_merge) in [
+            ("", false, false, false),
+            ("--json", true, false, false),
+            ("-o -", true, false, false),
+            ("-o run.json", false, false, false),
+            ("--pieces", false, true, true),
+            ("--pieces -o run.json", false, true, true),
+            // Together with others it is printed in pieces, unless it goes elsewhere.
+            ("--together", false, true, true),
+            ("--together --json", true, false, true),
+            ("--together -o run.json", false, false, true),
+        ] {
+            let line = ["diskproof"].into_iter().chain(words.split_whitespace());
+            let flags = Line::try_parse_from(line).unwrap().measuring;
+            assert_eq!(flags.prints_json(), prints_json, "{words}");
+            assert_eq!(flags.prints_pieces(), prints_pieces, "{words}");
+            assert_eq!(flags.is_for_merge(), is_for_merge, "{words}");
+            assert_eq!(
+                flags.prints_record(),
+                prints_json || prints_pieces,
+                "{words}"
+            );
         }
     }
 
-    /// The workload of this name as one that the ban skips. `advice` follows the reason of an
-    /// unreleased target.
-    pub(crate) fn skipped(self, workload: String, advice: &str) -> Skipped {
-        match self {
-            Self::ReadOnlyFlag => Skipped::by_flag(workload, self.why()),
-            Self::Unreleased(why) => Skipped::new(workload, format!("{why}{advice}")),
-        }
-    }
-}
-
-impl DestructiveFlags {
-    /// Why a target of this kind is not written to; `None` for a released one and a directory.
-    pub(crate) fn why_only_read(&self, kind: TargetKind) -> Option<&'static str> {
-        match kind {
-            TargetKind::BlockDevice if self.destroy.is_empty() => {
-                Some("a device is only read unless --destroy releases it")
-            }
-            TargetKind::File if !self.overwrite => {
-                Some("a file is only read unless --overwrite releases it")
-            }
-            _ => None,
+    /// What the user gives is the user's: the gate refuses it where there is no room.
+    #[test]
+    fn scratch_file_is_of_use_and_of_whole_mebibytes() {
+        for (size_flag, wanted, room, expected) in [
+            (None, 1000 * MIB, 2000 * MIB, Some(1000 * MIB)),
+            (None, 1000 * MIB, 500 * MIB + 7, Some(500 * MIB)),
+            (None, 1000 * MIB, 0, Some(64 * MIB)),
+            (None, 8 * MIB, 2000 * MIB, Some(64 * MIB)),
+            (Some(100 * MIB + 7), 1000 * MIB, 0, Some(100 * MIB)),
+            (Some(8 * MIB), 1000 * MIB, 2000 * MIB, Some(8 * MIB)),
+            (Some(8 * MIB - 1), 1000 * MIB, 2000 * MIB, None),
+        ] {
+            let bytes = scratch_file_bytes(size_flag, wanted, room).ok();
+            assert_eq!(bytes, expected, "{size_flag:?} {wanted} {room}");
         }
     }
 
-    /// Why workloads that write are skipped on a target of this kind; `None` where they may run.
-    /// `read_only` is the verb's own flag of that name.
-    pub(crate) fn write_ban(&self, read_only: bool, kind: TargetKind) -> Option<WriteBan> {
-        if read_only {
-            Some(WriteBan::ReadOnlyFlag)
-        } else {
-            self.why_only_read(kind).map(WriteBan::Unreleased)
+    #[test]
+    fn workload_is_excluded_by_the_flag_that_does_not_name_it_or_does() {
+        for (only, skip, expected) in [
+            ("", "", None),
+            ("reads", "", None),
+            ("writes", "", Some("--only")),
+            ("", "reads", Some("--skip")),
+            ("", "writes", None),
+        ] {
+            let selection = SelectionFlags {
+                only: only.split_whitespace().map(str::to_owned).collect(),
+                skip: skip.split_whitespace().map(str::to_owned).collect(),
+            };
+            assert_eq!(selection.excludes("reads"), expected, "{selection:?}");
+            assert!(selection.check_names(&["reads", "writes"]).is_ok());
+            let is_known = selection.check_names(&["commits"]).is_ok();
+            assert_eq!(
+                is_known,
+                only.is_empty() && skip.is_empty(),
+                "{selection:?}"
+            );
         }
     }
-
-    /// What the user releases, for the gate. A flag that fits none of the targets is an error: the
-    /// mistake might cost the wrong disk next time.
-    pub fn consent(&self, identities: &[TargetIdentity]) -> Result<Consent, Failure> {
-        if !self.destroy.is_empty() && !has_kind(identities, TargetKind::BlockDevice) {
-            return Err(releases_nothing("--destroy", "a block device", identities));
-        }
-        if self.overwrite && !has_kind(identities, TargetKind::File) {
-            return Err(releases_nothing(
-                "--overwrite",
-                "a regular file",
-                identities,
-            ));
-        }
-        let overwriting = if self.overwrite {
-            Overwriting::Allowed
-        } else if self.own_files {
-            Overwriting::Own
-        } else {
-            Overwriting::Forbidden
-        };
-        let unknown = if self.wipe_unknown {
-            UnknownContent::Wipe
-        } else {
-            UnknownContent::Refuse
-        };
-        Ok(Consent {
-            destroy: self.destroy.clone(),
-            overwriting,
-            unknown,
-        })
-    }
-}
-
-fn has_kind(identities: &[TargetIdentity], kind: TargetKind) -> bool {
-    identities.iter().any(|identity| identity.kind == kind)
-}
-
-fn releases_nothing(flag: &str, kind: &str, identities: &[TargetIdentity]) -> Failure {
-    let paths: Vec<&str> = identities
-        .iter()
-        .map(|identity| identity.path.as_str())
-        .collect();
-    Failure::Usage(format!(
-        "{flag} releases {kind}, and {} is not one; omit {flag}",
-        paths.join(", ")
-    ))
 }

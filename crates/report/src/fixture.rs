@@ -2,6 +2,7 @@
 
 use crate::style::{Color, Style};
 use diskproof_model::comparison::Comparison;
+use diskproof_model::finding::Severity;
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetMetric, FleetOutcome, FleetRecord,
     FleetRow, FleetScale, FleetValue, RowState, RowUnit,
@@ -10,6 +11,7 @@ use diskproof_model::fleet_sum::{FleetSum, SumStorage, WorkloadSum};
 use diskproof_model::metric::{Direction, Figure};
 use diskproof_model::op::OpKind;
 use diskproof_model::record::{Estimate, Record};
+use diskproof_model::saved::{Headline, SavedDisk, SavedFinding, SavedRun};
 use diskproof_model::target::TargetKind;
 use std::io::{self, Write};
 
@@ -162,5 +164,53 @@ pub(crate) fn assert_shows(text: &str, parts: &[&str]) {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for part in parts {
         assert!(words.contains(part), "{part:?} is missing:\n{text}");
+    }
+}
+
+/// A headline of reads, known to a thousandth.
+fn saved_figure(workload: &str, value: f64, unit: &str) -> Headline {
+    Headline {
+        workload: workload.to_owned(),
+        operation: "read".to_owned(),
+        target: None,
+        value,
+        half_width_95: Some(value * 1e-3),
+        unit: unit.to_owned(),
+        objection: None,
+    }
+}
+
+/// A saved run that ended early, with the figures of a check and a curve.
+pub(crate) fn saved_run() -> SavedRun {
+    SavedRun {
+        run_id: "3f2a91c07d6e4b58".to_owned(),
+        started: "2026-11-20T10:00:00Z".to_owned(),
+        verb: "check".to_owned(),
+        targets: vec!["/srv/data".to_owned()],
+        disks: vec![SavedDisk {
+            name: "sda".to_owned(),
+            model: Some("FAKE".to_owned()),
+            serial: Some("F00D".to_owned()),
+        }],
+        host: "db1".to_owned(),
+        label: Some("base".to_owned()),
+        note: None,
+        partial: true,
+        undecided: false,
+        only_observed: false,
+        machine: None,
+        imported: false,
+        command: None,
+        method: 1,
+        worst: Some(SavedFinding {
+            severity: Severity::Failure,
+            code: "io-errors".to_owned(),
+        }),
+        findings: Vec::new(),
+        figures: vec![
+            saved_figure("random-read-d32", 98100.0, "1/s"),
+            saved_figure("curve", 1.5e8, "B/s"),
+            saved_figure("access", 12_600_000.0, "ns"),
+        ],
     }
 }

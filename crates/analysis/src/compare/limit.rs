@@ -360,3 +360,24 @@ fn known_metrics_text(candidates: &[Candidate]) -> String {
     }
     Vec::from_iter(known).join(", ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_of_a_change_may_be_open() {
+        for (low_95, high_95, expected) in [
+            (0.929, Some(0.97), "-7.1 % to -3.0 %"),
+            (0.929, None, "-7.1 % or more"),
+            (0.0, Some(0.97), "-3.0 % or less"),
+        ] {
+            let ratio = Ratio {
+                value: 0.95,
+                low_95,
+                high_95,
+            };
+            assert_eq!(interval_text(ratio), expected);
+        }
+    }
+}

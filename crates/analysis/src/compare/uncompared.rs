@@ -66,3 +66,58 @@ fn uncompared_subject(result: &TaskResult) -> Option<&'static str> {
         | TaskResult::Observed(_) => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::accepted::{Fault, accepted};
+    use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::inserted::inserted;
+    use crate::fixture::searched::answer;
+    use crate::fixture::surveyed;
+    use diskproof_model::files::FileOperation;
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
+    use diskproof_model::rays::{RaysData, RaysFigures, RaysRecord};
+    use diskproof_model::record::Record;
+
+    /// The results of a record that no metric is about.
+    fn uncompared(record: &Record) -> Vec<&'static str> {
+        record
+            .results
+            .iter()
+            .filter_map(uncompared_subject)
+            .collect()
+    }
+
+    #[test]
+    fn results_without_metrics_are_named() {
+        assert_eq!(uncompared(&accepted(Fault::None)), ["the acceptance test"]);
+        let scanned = surveyed::faulty(|survey| survey.scan = Some(surveyed::scan()));
+        assert_eq!(uncompared(&scanned), ["the scan for unreadable sectors"]);
+        let rays = TaskResult::Rays(Box::new(RaysRecord {
+            data: RaysData { rays: Vec::new() },
+            figures: RaysFigures {
+                rays: Vec::new(),
+                boundary: None,
+            },
+        }));
+        assert!(uncompared_subject(&rays).is_some());
+    }
+
+    /// Their figures have metrics: named as well, they would seem to have none.
+    #[test]
+    fn results_with_metrics_are_not_named() {
+        let curve = surveyed::record();
+        let steps = vec![file_step(FileOperation::Create, &[100, 101, 102])];
+        let files = files_record("files", files_plan(), steps);
+        for record in [curve, files, inserted("inserts", &[400.0, 401.0])] {
+            assert!(!record.results.is_empty());
+            assert_eq!(uncompared(&record), Vec::<&str>::new());
+        }
+        let search = TaskResult::Load(Box::new(LoadRecord {
+            data: LoadData::default(),
+            figures: answer(LoadOutcome::Sustained, 300.0, 0.05),
+        }));
+        assert_eq!(uncompared_subject(&search), None);
+    }
+}

@@ -121,3 +121,86 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
     }
     rows
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::fixture::files::{files_plan, files_record};
+    use crate::fixture::inserted::inserted;
+    use crate::fixture::searched::answer;
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
+    use diskproof_model::record::TaskResult;
+    use diskproof_model::target::Rank;
+
+    /// The record with a second target.
+    fn on_two_targets(mut record: Record) -> Record {
+        let mut other = fixture::target();
+        other.path = "/other".to_owned();
+        record.plan.targets.push(other.path.clone());
+        record.targets.push(other);
+        record
+    }
+
+    fn names(unmeasured: &[UnmeasuredTarget]) -> Vec<&str> {
+        let mut names = Vec::new();
+        for target in unmeasured {
+            names.push(target.name.as_str());
+        }
+        names
+    }
+
+    #[test]
+    fn workloads_are_to_measure_each_target() {
+        let mut record = on_two_targets(fixture::record());
+        assert_eq!(names(&unmeasured_targets(&record, &[0, 1])), [""; 0]);
+        assert_eq!(names(&unmeasured_targets(&record, &[0])), ["db1 /other"]);
+        record.host.rank = Some(Rank {
+            rank: 3,
+            size: Some(4),
+        });
+        let both = unmeasured_targets(&record, &[]);
+        assert_eq!(names(&both), ["db1 #3 /data", "db1 #3 /other"]);
+        for workload in record.plan.workloads_mut() {
+            workload.target = Some(0);
+        }
+        assert_eq!(names(&unmeasured_targets(&record, &[0])), [""; 0]);
+    }
+
+    #[test]
+    fn files_and_inserts_are_to_measure_the_first_target() {
+        for record in [
+            files_record("files", files_plan(), Vec::new()),
+            inserted("inserts", &[400.0, 401.0]),
+        ] {
+            let on_two = on_two_targets(record);
+            let unmeasured = unmeasured_targets(&on_two, &[]);
+            assert_eq!(names(&unmeasured), ["db1 /data"], "{:?}", on_two.plan.tasks);
+        }
+    }
+
+    /// A search that came to its end has answered, though not with a rate. One that was stopped
+    /// has not.
+    #[test]
+    fn search_to_its_end_without_a_rate_is_undecided() {
+        let searched = vec![TaskResult::Load(Box::new(LoadRecord {
+            data: LoadData::default(),
+            figures: answer(LoadOutcome::NotHeld, 300.0, 0.05),
+        }))];
+        for (results, ended_early, is_undecided) in [
+            (searched.clone(), None, true),
+            (searched, Some("interrupted".to_owned()), false),
+            (Vec::new(), None, false),
+        ] {
+            let mut record = fixture::record();
+            record.results = results;
+            record.ended_early = ended_early;
+            let mut unmeasured = unmeasured_targets(&record, &[]);
+            // The next run of the host says the same: it is missing once.
+            unmeasured.extend(unmeasured_targets(&record, &[]));
+            let missing = missing_rows(&unmeasured, &[]);
+            assert_eq!(missing.len(), 1);
+            assert_eq!(missing[0].undecided, is_undecided, "{}", missing[0].why);
+        }
+    }
+}

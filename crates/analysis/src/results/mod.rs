@@ -16,12 +16,12 @@ mod sustain;
 mod sweep;
 
 use crate::accept::{accept_record, words};
+use crate::inserts::postgres_record;
 use crate::layers::layers_record;
 use crate::load::{load_clause, load_record};
 use crate::rays::{rays_clause, rays_record};
 use crate::sustain::sustain_record;
 use crate::sweep::sweep_record;
-use crate::trials::postgres_record;
 use diskproof_model::data::RunData;
 use diskproof_model::record::{Record, TaskResult};
 

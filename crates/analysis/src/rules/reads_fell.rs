@@ -94,6 +94,8 @@ mod tests {
     use crate::fixture;
     use crate::rules::burst_exhausted;
     use crate::rules::bursts::tests::{burst, uneven_after};
+    use diskproof_model::plan::Decide;
+    use diskproof_model::sustain::SustainPlan;
 
     /// Reads that fall to a rate with the noise of a medium, and reads that do not fall.
     pub(super) const EXAMPLES: Examples = Examples::new(|| uneven_after(burst()), fixture::record);
@@ -113,5 +115,36 @@ mod tests {
         virtual_disk.host.hypervisor = Some("kvm".to_owned());
         assert_eq!(burst_exhausted::check(&virtual_disk), None);
         assert_ne!(check(&virtual_disk).unwrap().claim, diagnosis.claim);
+    }
+
+    #[test]
+    fn rate_of_a_crowded_machine_shows_no_cause() {
+        let mut record = uneven_after(burst());
+        let cpus = f64::from(record.host.cpus);
+        for (load_per_cpu, is_reported) in [(4.0, true), (4.1, false)] {
+            record.host.load_average = Some(format!("{:.2} 1.00 1.00", load_per_cpu * cpus));
+            assert_eq!(check(&record).is_some(), is_reported, "{load_per_cpu}");
+        }
+    }
+
+    /// The load after a pause of `sustain` is there to show a burst, which ends.
+    #[test]
+    fn reads_after_a_pause_do_not_fall() {
+        for (name, is_reported) in [("random-read-d32", false), ("random-read-d1", true)] {
+            let mut record = uneven_after(burst());
+            let workloads = record.plan.workload_task_mut().unwrap();
+            let named = workloads.list.iter().find(|workload| workload.name == name);
+            let after_pause = named.unwrap().clone();
+            workloads.list.truncate(1);
+            workloads.list.push(after_pause);
+            workloads.decide = Decide::Until(SustainPlan {
+                round_ns: 1_000_000_000,
+                pauses_ns: vec![1_000_000_000],
+                precondition_bytes: None,
+                stop_at_drop: None,
+                budget_bytes: None,
+            });
+            assert_eq!(check(&record).is_some(), is_reported, "{name}");
+        }
     }
 }

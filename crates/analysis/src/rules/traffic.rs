@@ -500,3 +500,114 @@ fn block_sizes(row: &Row) -> Vec<u32> {
     sizes.push(workload.block_bytes);
     sizes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// A layer: its name, its kind, its model and what is below it.
+    struct Stacked(
+        &'static str,
+        LayerKind,
+        &'static str,
+        &'static [&'static str],
+    );
+
+    fn moves_more(stack: &[Stacked]) -> bool {
+        let mut target = fixture::target();
+        target.layers.clear();
+        for Stacked(name, kind, model, below) in stack {
+            target.layers.push(Layer {
+                model: Some((*model).to_owned()),
+                ..fixture::layer(name, *kind, below)
+            });
+        }
+        may_move_more_than_requested(&target)
+    }
+
+    /// Arrays, caches and snapshots are volumes over volumes of the same user, which hides the
+    /// lower ones.
+    #[test]
+    fn volume_on_hidden_volumes_of_its_user_may_move_more() {
+        use LayerKind::{DeviceMapper, Disk, Loop, Partition};
+        for (upper, lower, expected) in [
+            ("LVM data", "LVM data_corig", true),
+            ("LVM data", "crypt disk", false),
+            ("crypt data", "LVM volume", false),
+            ("crypt data", "crypt integrity", true),
+            ("multipath san", "multipath path", false),
+        ] {
+            let stack = [
+                Stacked("dm-0", DeviceMapper, upper, &["dm-1"]),
+                Stacked("dm-1", DeviceMapper, lower, &["sda"]),
+                Stacked("sda", Disk, "", &[]),
+            ];
+            assert_eq!(moves_more(&stack), expected, "{upper} on {lower}");
+        }
+        assert!(moves_more(&[Stacked("bcache0", Disk, "", &["sda"])]));
+        assert!(!moves_more(&[
+            Stacked("loop0", Loop, "", &["sda1"]),
+            Stacked("sda1", Partition, "", &["sda"]),
+            Stacked("sda", Disk, "", &[]),
+        ]));
+    }
+
+    /// What fails on the disk has moved; a full filesystem moves nothing, and a sync has no bytes.
+    #[test]
+    fn failed_requests_of_the_disk_have_moved_their_bytes() {
+        let mut record = fixture::record();
+        let commits = &mut record.measurements[7].data.ops;
+        for (kind, errno, count) in [
+            (OpKind::Write, "EIO", 3),
+            (OpKind::Write, "ENOSPC", 5),
+            (OpKind::Sync, "EIO", 7),
+        ] {
+            let errors = &mut commits.get_mut(&kind).unwrap().errors;
+            errors.insert(errno.to_owned(), count);
+        }
+        let reads = record.measurements[2].data.ops.get_mut(&OpKind::Read);
+        reads.unwrap().errors.insert("EIO".to_owned(), 2);
+        let failed = failed_by_workloads(&[&record.measurements[7], &record.measurements[2]]);
+        assert_eq!((failed.reads, failed.writes), (2 * 8192, 3 * 8192));
+    }
+
+    #[test]
+    fn process_explains_what_it_moved_if_half_of_that_came_to_the_disk() {
+        for (excess, by_processes, shown) in
+            [(100, 200, 100), (99, 200, 0), (300, 200, 200), (50, 0, 0)]
+        {
+            assert_eq!(shown_by_disk(excess, by_processes), shown, "{excess}");
+        }
+    }
+
+    #[test]
+    fn disk_that_was_not_counted_has_no_excess() {
+        let mut record = fixture::record();
+        let excess = |record: &Record| {
+            let traffic = Traffic::from_workload(record, measured_at(record, 2));
+            traffic.unwrap().excess().is_some()
+        };
+        assert!(excess(&record));
+        record.measurements[2].data.device.accounted = None;
+        assert!(!excess(&record));
+    }
+
+    /// The model decides it for the filesystem of a target, by a list of its own.
+    #[test]
+    fn filesystems_that_copy_on_write_are_those_of_the_model() {
+        let mut filesystem = fixture::target().filesystem.unwrap();
+        for kind in COPY_ON_WRITE.into_iter().chain(["ext4", "xfs", "f2fs", ""]) {
+            filesystem.kind = kind.to_owned();
+            let owner = MetadataOwner {
+                kind,
+                size_bytes: 0,
+            };
+            assert_eq!(
+                owner.copies_on_write(),
+                filesystem.copies_on_write(),
+                "{kind}"
+            );
+        }
+    }
+}

@@ -241,4 +241,53 @@ mod tests {
         }
         assert_eq!(check(&record), None);
     }
+
+    /// A kernel that sends no flushes at all comes before a mount option, and both before the
+    /// harmless case.
+    #[test]
+    fn worst_cause_is_reported_first() {
+        let (on, off) = (WriteCache::WriteBack, WriteCache::WriteThrough);
+        for (kernel, option, severity, part) in [
+            (
+                off,
+                Some("barrier=0"),
+                Severity::Warning,
+                "/sys/block/sda/queue/write_cache",
+            ),
+            (
+                on,
+                Some("nobarrier"),
+                Severity::Warning,
+                "without nobarrier",
+            ),
+            (
+                on,
+                Some("barrier=0"),
+                Severity::Warning,
+                "without barrier=0",
+            ),
+            (on, Some("barrier=1"), Severity::Note, "Leave fsync on"),
+            (on, None, Severity::Note, "Leave fsync on"),
+        ] {
+            let mut record = cached(kernel, option);
+            for layer in &mut record.targets[0].layers {
+                layer.reported_write_cache = Some(on);
+            }
+            let diagnosis = check(&record).unwrap();
+            assert_eq!(diagnosis.severity, severity, "{kernel:?} {option:?}");
+            states(&diagnosis.remedy, &[part]);
+        }
+    }
+
+    /// A partition has the cache of its disk, and no commit went to the second target.
+    #[test]
+    fn cache_is_that_of_the_disks_of_commits() {
+        let mut record = (EXAMPLES.fires)();
+        let mut other = record.targets[0].clone();
+        other.path = "/other".to_owned();
+        record.targets.push(other);
+        let evidence = check(&record).unwrap().evidence;
+        let paths: Vec<&str> = evidence.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["/targets/0/layers/1/write_cache"]);
+    }
 }

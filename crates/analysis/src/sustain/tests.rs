@@ -7,7 +7,8 @@ use crate::fixture::{self, FixtureRun};
 use crate::judge::{RunFacts, judge};
 use diskproof_model::data::RunData;
 use diskproof_model::expectation::ExpectationOutcome;
-use diskproof_model::health::DiskCounters;
+use diskproof_model::finding::Severity;
+use diskproof_model::health::{DiskCounters, ExceededLimits};
 use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 use diskproof_model::plan::Decide;
 use diskproof_model::record::TaskResult;
@@ -534,4 +535,274 @@ fn stream_along_the_zones_of_a_platter_is_doubtful() {
     assert_eq!(found_of(16_000_000_000_000, 2), (true, false));
     // No disk has zones that are six times as fast as others.
     assert_eq!(found_of(1_000_000_000, 6), (true, false));
+}
+
+/// An EBS volume whose limits were exceeded for so long during the run.
+fn exceeded_during(limits: ExceededLimits) -> CountedDisk {
+    let before = ExceededLimits {
+        volume_iops_us: 7,
+        volume_throughput_us: 7,
+        instance_iops_us: 7,
+        instance_throughput_us: 7,
+    };
+    let after = ExceededLimits {
+        volume_iops_us: 7 + limits.volume_iops_us,
+        volume_throughput_us: 7 + limits.volume_throughput_us,
+        instance_iops_us: 7 + limits.instance_iops_us,
+        instance_throughput_us: 7 + limits.instance_throughput_us,
+    };
+    CountedDisk {
+        disk: "nvme1n1".to_owned(),
+        before: counters_of_limits(before),
+        after: counters_of_limits(after),
+    }
+}
+
+fn counters_of_limits(exceeded: ExceededLimits) -> DiskCounters {
+    DiskCounters {
+        exceeded: Some(exceeded),
+        ..DiskCounters::default()
+    }
+}
+
+/// What the instance limits, each of its volumes may count as well: it is the nearer cause.
+#[test]
+fn exceeded_limit_explains_a_fall_from_a_tenth_of_the_run_on() {
+    let tenth_us = run_that_falls(Vec::new()).elapsed_ns() / 10_000;
+    let none = ExceededLimits::default();
+    let of_volume = ExceededLimits {
+        volume_iops_us: tenth_us,
+        ..none
+    };
+    for (limits, expected) in [
+        (of_volume, DropCause::VolumeLimit),
+        (
+            ExceededLimits {
+                volume_throughput_us: tenth_us,
+                ..none
+            },
+            DropCause::VolumeLimit,
+        ),
+        (
+            ExceededLimits {
+                volume_iops_us: tenth_us - 1,
+                instance_throughput_us: tenth_us - 1,
+                ..none
+            },
+            DropCause::Unknown,
+        ),
+        (
+            ExceededLimits {
+                instance_iops_us: tenth_us,
+                ..of_volume
+            },
+            DropCause::InstanceLimit,
+        ),
+        (
+            ExceededLimits {
+                instance_throughput_us: tenth_us,
+                ..of_volume
+            },
+            DropCause::InstanceLimit,
+        ),
+    ] {
+        let record = run_that_falls(vec![exceeded_during(limits)]);
+        let drop = record.sustain().unwrap().drop.as_ref().unwrap();
+        assert_eq!(drop.cause, expected, "{limits:?}");
+    }
+}
+
+/// A group's limit is certain, so it comes before what the disks count. A plateau is no group.
+#[test]
+fn limit_of_a_control_group_comes_before_the_heat_of_the_disk() {
+    let hot = [CountedDisk {
+        disk: "sda".to_owned(),
+        before: counters(2, 600),
+        after: counters(3, 600),
+    }];
+    let mut record = run_that_falls(Vec::new());
+    let mut limited = fixture::finding("rate-limited", Severity::Note, "/measurements/0/data");
+    record.findings = vec![limited.clone()];
+    assert_eq!(cause_outside_of_cache(&record, &hot, 0), DropCause::Heat);
+    let group = fixture::finding("", Severity::Note, "/host/io_limits/0/write_iops");
+    limited.evidence.extend(group.evidence);
+    record.findings = vec![limited];
+    let cause = cause_outside_of_cache(&record, &hot, 0);
+    assert_eq!(cause, DropCause::ControlGroup);
+    // It limits another workload.
+    record.findings[0].evidence[0].path = "/measurements/1/data".to_owned();
+    assert_eq!(cause_outside_of_cache(&record, &hot, 0), DropCause::Heat);
+}
+
+/// A limiter of 100 requests per second with a credit of 9000, which lasts for ten seconds.
+fn credit_of_requests() -> BurstCredit {
+    BurstCredit {
+        target: 0,
+        unit: "1/s".to_owned(),
+        base: 100.0,
+        burst: 1000.0,
+        credit: 9000.0,
+        credit_is_lower_bound: false,
+        burst_ns: 10 * SECOND,
+        refill_ns: 90 * SECOND,
+        at_base: Vec::new(),
+        in_burst: Vec::new(),
+        has_reads: false,
+        has_refilled: false,
+    }
+}
+
+/// The fall at the end of that credit, after so many bytes.
+fn fall_after(bytes: u64) -> RateDrop {
+    RateDrop {
+        at_ns: 10 * SECOND,
+        moved: MovedTotal {
+            requests: 10_000,
+            bytes,
+        },
+        before: 1000.0,
+        after: 100.0,
+        cause: DropCause::Unknown,
+    }
+}
+
+/// The rate after a pause of so many seconds, which was back for so many requests.
+fn after_pause(seconds: u64, lasted: Option<u64>) -> Recovery {
+    Recovery {
+        workload: String::new(),
+        pause_ns: seconds * SECOND,
+        iops: 0.0,
+        is_back: lasted.is_some(),
+        lasted: lasted.map(|requests| MovedTotal { requests, bytes: 0 }),
+    }
+}
+
+/// A workload of the fixture.
+fn row_of(name: &str) -> Row {
+    fixture::measured(&mut fixture::record(), name).clone()
+}
+
+/// A pause of a minute refills 6000 requests, which last for 6667 while 100 per second are added.
+#[test]
+fn limiter_is_refuted_by_a_pause_that_gave_nothing() {
+    let (credit, reads) = (credit_of_requests(), row_of("random-read-d32"));
+    for (pauses, expected) in [
+        (Vec::new(), true),
+        (vec![after_pause(60, Some(6667))], true),
+        (vec![after_pause(60, None)], false),
+        (
+            vec![after_pause(60, Some(6667)), after_pause(60, None)],
+            false,
+        ),
+        // It refilled less than the first two seconds need, or more.
+        (vec![after_pause(17, None)], true),
+        (vec![after_pause(19, None)], false),
+    ] {
+        let found = is_limiter(&reads, &credit, &fall_after(1 << 30), &pauses);
+        assert_eq!(found, expected, "{pauses:?}");
+    }
+}
+
+/// The writes that fill a cache look like those that use up a credit.
+#[test]
+fn limiter_of_writes_alone_is_confirmed_by_what_a_pause_refilled() {
+    let writes = row_of("random-write-d32");
+    let cache_bytes = rules::CLIFF_BYTES_MIN as u64;
+    for (bytes, pauses, expected) in [
+        (cache_bytes - 1, Vec::new(), true),
+        (cache_bytes, Vec::new(), false),
+        (cache_bytes, vec![after_pause(60, Some(6667))], true),
+        (cache_bytes, vec![after_pause(60, Some(8600))], true),
+        (cache_bytes, vec![after_pause(60, Some(8700))], false),
+        (cache_bytes, vec![after_pause(60, Some(4600))], false),
+        // A pause refills the credit, and no more than that.
+        (cache_bytes, vec![after_pause(1000, Some(10_000))], true),
+    ] {
+        let found = is_limiter(&writes, &credit_of_requests(), &fall_after(bytes), &pauses);
+        assert_eq!(found, expected, "{bytes} {pauses:?}");
+    }
+    let refilled = BurstCredit {
+        has_refilled: true,
+        ..credit_of_requests()
+    };
+    assert!(is_limiter(
+        &writes,
+        &refilled,
+        &fall_after(cache_bytes),
+        &[]
+    ));
+}
+
+#[test]
+fn cache_explains_a_fall_of_writes_that_a_pause_took_back() {
+    let cache_bytes = rules::CLIFF_BYTES_MIN as u64;
+    let (back, slow) = (after_pause(60, Some(1)), after_pause(60, None));
+    for (workload, bytes, pauses, expected) in [
+        (
+            "random-write-d32",
+            cache_bytes,
+            vec![slow.clone(), back.clone()],
+            true,
+        ),
+        (
+            "random-write-d32",
+            cache_bytes - 1,
+            vec![back.clone()],
+            false,
+        ),
+        ("random-write-d32", cache_bytes, vec![slow], false),
+        ("random-read-d32", cache_bytes, vec![back.clone()], false),
+        ("mixed-random", cache_bytes, vec![back], false),
+    ] {
+        let found = is_cache(&fall_after(bytes), &row_of(workload), &pauses);
+        assert_eq!(found, expected, "{workload} {bytes} {pauses:?}");
+    }
+}
+
+/// The reads of the fixture, 2000 per second, lie between the rates of a fall at its geometric
+/// mean.
+#[test]
+fn rate_after_a_pause_is_back_from_the_middle_of_the_fall_on() {
+    let mut record = fixture::record();
+    for (after, is_back) in [(490.0, true), (510.0, false)] {
+        let drop = RateDrop {
+            before: 8000.0,
+            after,
+            ..fall_after(0)
+        };
+        let found = recovery(&record, "random-read-d1", SECOND, &drop).unwrap();
+        assert_eq!((found.is_back, found.lasted), (is_back, None), "{after}");
+        assert!((found.iops - 2000.0).abs() < 1.0, "{found:?}");
+        assert_eq!(recovery(&record, "not-measured", SECOND, &drop), None);
+    }
+    // They fall again after three seconds.
+    let reads = fixture::measured(&mut record, "random-read-d1");
+    let series = &mut reads.data.ops.get_mut(&OpKind::Read).unwrap().series;
+    for cell in &mut series.cells[(3 * SECOND / SERIES_INTERVAL_NS) as usize..] {
+        *cell = Cell::default();
+    }
+    let found = recovery(&record, "random-read-d1", SECOND, &fall_after(0)).unwrap();
+    assert_eq!(found.lasted.map(|moved| moved.requests), Some(6000));
+}
+
+/// A disk that counted so many bytes, or counts none.
+fn wrote(written_bytes: Option<u64>) -> CountedDisk {
+    CountedDisk {
+        disk: "sda".to_owned(),
+        before: DiskCounters {
+            written_bytes: Some(0),
+            ..DiskCounters::default()
+        },
+        after: DiskCounters {
+            written_bytes,
+            ..DiskCounters::default()
+        },
+    }
+}
+
+#[test]
+fn bytes_that_disks_counted_are_known_only_of_all_of_them() {
+    assert_eq!(counted_bytes(&[wrote(Some(5)), wrote(Some(7))]), Some(12));
+    assert_eq!(counted_bytes(&[wrote(Some(5)), wrote(None)]), None);
+    assert_eq!(counted_bytes(&[]), None);
 }

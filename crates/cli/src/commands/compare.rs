@@ -7,7 +7,7 @@ mod question;
 
 use crate::agreement::Agreement;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, files, is_stdout};
+use crate::flags::{MeasuringFlags, is_stdout, output_files};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::saved::{earlier_runs, load_all, named_or_recorded, short_id};
 use crate::stdio::{
@@ -323,7 +323,7 @@ fn references(flags: &CompareFlags) -> Result<Vec<String>, Failure> {
 }
 
 fn open_named_outputs(flags: &CompareFlags) -> Result<Vec<Output>, Failure> {
-    let paths = files(&[&flags.outputs, &flags.html]);
+    let paths = output_files(&[&flags.outputs, &flags.html]);
     open_outputs(&paths, flags.history_file.file())
 }
 

@@ -2,7 +2,7 @@
 
 use super::{compare, merge};
 use crate::failure::{Exit, Failure};
-use crate::flags::{files, is_stdout, output_help};
+use crate::flags::{is_stdout, output_files, output_help};
 use crate::output_files::{Trial, open_outputs, save_records};
 use crate::saved::{HistoryFileFlag, SavedDocument, anonymize, find};
 use crate::stdio::{ColorWhen, Presentation, Verbosity, ignore_closed_pipe, to_stdout};
@@ -48,7 +48,7 @@ pub fn run(export: &ExportFlags) -> anyhow::Result<Exit> {
 
 impl ExportFlags {
     fn files(&self) -> Vec<PathBuf> {
-        files(&[&self.outputs, &self.named])
+        output_files(&[&self.outputs, &self.named])
     }
 
     fn prints_json(&self) -> bool {

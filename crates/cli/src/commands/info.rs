@@ -2,7 +2,7 @@
 //! health.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{HealthFlags, files};
+use crate::flags::{HealthFlags, output_files};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::stdio::{ColorWhen, Presentation, Verbosity, print_document, style};
 use crate::targets::{identify, note_write_caches, read_health, resolve_target};
@@ -37,7 +37,7 @@ pub fn run(info: &InfoFlags) -> anyhow::Result<Exit> {
     let target = resolve_target(&info.target, Verbosity::Lines);
     let mut identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     note_write_caches(&mut identity);
-    let paths = files(&[&info.outputs]);
+    let paths = output_files(&[&info.outputs]);
     // Without a measurement there are neither figures nor charts: other formats would be empty.
     let outputs = open_documents("info", |format| format.identity.is_some(), &paths, None)?;
     let health = if info.health.no_health {

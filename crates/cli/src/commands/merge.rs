@@ -7,7 +7,7 @@ mod roster;
 mod source;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{files, is_stdout, output_help, parse_page_name};
+use crate::flags::{is_stdout, output_files, output_help, parse_page_name};
 use crate::output_files::{Output, note_written, open_documents};
 use crate::provenance::tool;
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
@@ -136,7 +136,7 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
         sources.extend(Source::find(reference)?);
     }
     // Before a stream is read, which may take as long as the runs of all hosts.
-    let outputs = open_outputs(&files(&[&merge.outputs, &merge.html]), history)?;
+    let outputs = open_outputs(&output_files(&[&merge.outputs, &merge.html]), history)?;
     for source in &sources {
         collected.read(source, history)?;
     }

@@ -3,7 +3,7 @@
 
 use super::{compare, merge};
 use crate::failure::{Exit, Failure};
-use crate::flags::{files, is_stdout, parse_page_name};
+use crate::flags::{is_stdout, output_files, parse_page_name};
 use crate::output_files::{Trial, open_outputs, save_records, warn_of_left_out};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stdio::{
@@ -125,7 +125,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         record.advice = advised_settings(&record);
         saved_page = None;
     }
-    let paths = files(&[&show.outputs, &show.html]);
+    let paths = output_files(&[&show.outputs, &show.html]);
     let outputs = open_outputs(&paths, show.history_file.file(), Trial::Create)?;
     save_records(&record, &outputs, Verbosity::lines(show.quiet))?;
     if let Some(format) = show.format {
@@ -165,7 +165,7 @@ fn show_fleet(show: &ShowFlags, fleet: &FleetRecord) -> anyhow::Result<Exit> {
         );
         return Err(Failure::Usage(text).into());
     }
-    let paths = files(&[&show.outputs, &show.html]);
+    let paths = output_files(&[&show.outputs, &show.html]);
     let outputs = merge::open_outputs(&paths, show.history_file.file())?;
     merge::save(fleet, &outputs, Verbosity::lines(show.quiet))?;
     if show.prints_json() || outputs.is_empty() {
@@ -193,7 +193,7 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
 }
 
 fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
-    let paths = files(&[&show.outputs, &show.html]);
+    let paths = output_files(&[&show.outputs, &show.html]);
     let outputs = compare::open_outputs(&paths, show.history_file.file())?;
     compare::save_comparison(comparison, &outputs, Verbosity::lines(show.quiet))?;
     if show.prints_json() || outputs.is_empty() {

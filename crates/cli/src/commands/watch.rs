@@ -199,7 +199,7 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
         refuse_foreign_history(&watch.history)?;
     }
     let named_devices = resolve_devices(&watch.devices, watch.verbosity())?;
-    let paths = crate::flags::files(&[&watch.outputs, &watch.html]);
+    let paths = crate::flags::output_files(&[&watch.outputs, &watch.html]);
     let outputs = open_outputs(&paths, watch.history.file(), Trial::Create)?;
     interrupt::listen()?;
     interrupt::end_cleanly();

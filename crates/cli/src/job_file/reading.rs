@@ -52,6 +52,9 @@ const OTHER_ENGINES: [OtherEngines; 3] = [
     },
 ];
 
+/// Engines that fio has, and that no other program replaces.
+const FURTHER_ENGINES: &str = "splice sg mtd pmemblk dev-dax libpmem io_uring_cmd";
+
 /// Reads a section as a job, whose number follows from the copies of the jobs before it. Fails at
 /// the first option that is unknown or would change the load.
 pub(crate) fn read_job(
@@ -95,9 +98,6 @@ fn check_value(setting: &Setting) -> Translated<()> {
         None => Ok(()),
     }
 }
-
-/// Engines that fio has, and that no other program replaces.
-const FURTHER_ENGINES: &str = "splice sg mtd pmemblk dev-dax libpmem io_uring_cmd";
 
 /// The section without the options and engines that fio has and diskproof refuses. Test suites ask
 /// with `--showcmd` whether fio reads a job file; a run of it is refused all the same.

@@ -233,7 +233,7 @@ mod tests {
     use diskproof_model::op::OpKind;
     use diskproof_model::plan::{Scratch, Task, Workloads};
     use diskproof_model::stream::Streams;
-    use diskproof_simdisk::testbed::{Disk, can_run};
+    use diskproof_simdisk::testbed::{Disk, TempDir, can_run};
 
     /// A block device that accepts discards or not.
     fn device(discard: bool) -> TargetIdentity {
@@ -349,5 +349,85 @@ mod tests {
         };
         assert!(refuse_unless_agreed(BeyondTargets::Commands, &job).is_ok());
         assert!(refuse_unless_agreed(BeyondTargets::WriteCache, &job).is_err());
+    }
+
+    /// Files of our own, each of a mebibyte, in a directory on this filesystem.
+    struct OwnFiles {
+        place: TempDir,
+        directory: TargetIdentity,
+        kept: KeptFile,
+    }
+
+    impl OwnFiles {
+        /// `None` where the filesystem keeps no mark of them.
+        fn new(names: [&str; 2]) -> Option<Self> {
+            let place = diskproof_simdisk::testbed::place();
+            let mut directory = diskproof_device::probe(place.path()).unwrap();
+            for name in names {
+                let intent = Intent::Scratch { size_bytes: MIB };
+                let admission = admit(directory.clone(), intent).unwrap();
+                let file = OpenTarget::create_named(admission, name, 0).unwrap();
+                let path = place.path().join(name);
+                std::fs::write(&path, vec![1; MIB as usize]).unwrap();
+                std::fs::File::open(&path).unwrap().sync_all().unwrap();
+                file.mark_own();
+                drop(file);
+                if own_allocated_bytes(&path) < MIB {
+                    return None;
+                }
+            }
+            directory.filesystem.as_mut().unwrap().kind = "ext4".to_owned();
+            let kept = KeptFile {
+                names: names.map(str::to_owned).to_vec(),
+                ..KeptFile::default()
+            };
+            Some(Self {
+                place,
+                directory,
+                kept,
+            })
+        }
+    }
+
+    /// Blocks that are there already need no room. A copy of them does, and so does what lies
+    /// beyond the part of a file.
+    #[test]
+    fn blocks_of_kept_files_count_where_they_are_written_in_place() {
+        let Some(mut own) = OwnFiles::new(["a", "b"]) else {
+            println!("SKIPPED: blocks_of_kept_files_count_where_they_are_written_in_place: xattrs");
+            return;
+        };
+        for (size_bytes, expected) in [(2 * MIB, 2 * MIB), (MIB, MIB)] {
+            let bytes = kept_allocated_bytes(&own.kept, &own.directory, size_bytes);
+            assert_eq!(bytes, expected, "{size_bytes}");
+        }
+        // The mark of a file may have a block of its own.
+        let bytes = kept_allocated_bytes(&own.kept, &own.directory, 8 * MIB);
+        assert!((2 * MIB..3 * MIB).contains(&bytes), "{bytes}");
+        std::fs::write(own.place.path().join("b"), [2; 8192]).unwrap();
+        let bytes = kept_allocated_bytes(&own.kept, &own.directory, 2 * MIB);
+        assert_eq!(bytes, MIB, "another program changed the second one");
+        own.directory.filesystem.as_mut().unwrap().kind = "btrfs".to_owned();
+        assert_eq!(kept_allocated_bytes(&own.kept, &own.directory, 2 * MIB), 0);
+        own.directory.filesystem = None;
+        assert_eq!(kept_allocated_bytes(&own.kept, &own.directory, 2 * MIB), 0);
+    }
+
+    #[test]
+    fn rehearsal_refuses_a_filesystem_that_is_only_read() {
+        let name = "rehearsal_refuses_a_filesystem_that_is_only_read";
+        if !can_run(name, &["losetup", "mkfs.ext4"]) {
+            return;
+        }
+        for (options, expected) in [("rw", true), ("ro", false)] {
+            let disk = Disk::new("ext4", 64 * MIB, options);
+            let path = disk.path().to_str().unwrap();
+            let access = Access::WRITE_OK | Access::EXEC_OK;
+            let checked = check_access(path, access, "create a file in it");
+            assert_eq!(checked.is_ok(), expected, "{options}");
+            if let Err(error) = checked {
+                assert!(matches!(error, OpenError::ReadOnly { .. }), "{error:?}");
+            }
+        }
     }
 }

@@ -249,3 +249,56 @@ fn wait_until(instant_ns: i64, bench: &Bench, sink: &Sink) -> Result<(), EarlyEn
         std::thread::sleep(time_left.min(POLL_EVERY));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::plan::{Task, Workload, Workloads};
+
+    const BLOCK_BYTES: u64 = 4096;
+
+    /// What a workload that moves so many bytes measures in one of so many slots.
+    fn span(bytes: u64, parts: u64) -> SliceSpan {
+        let mut reads = Workload::named("reads");
+        reads.block_bytes = BLOCK_BYTES as u32;
+        reads.stop.bytes = Some(bytes);
+        reads.stop.time_ns = Some(60);
+        reads.warmup_ns = 6;
+        let plan = Plan {
+            tasks: vec![Task::Workloads(Workloads::as_planned(vec![reads]))],
+            ..Plan::default()
+        };
+        let run = TogetherRun::new(&plan);
+        let slot = Slot {
+            number: 0,
+            group: 0,
+            part: 0,
+            parts,
+            start_ns: 0,
+            warmup_ns: 1,
+            time_ns: 20,
+        };
+        run.spans(slot).remove(0)
+    }
+
+    /// Each slot has an equal part of the bytes in whole blocks: a host that moved more in one than
+    /// the others would measure alone there.
+    #[test]
+    fn slots_share_the_bytes_of_a_workload() {
+        for (bytes, parts, expected) in [
+            (30 * BLOCK_BYTES, 3, 10 * BLOCK_BYTES),
+            (32 * BLOCK_BYTES, 3, 10 * BLOCK_BYTES),
+            (BLOCK_BYTES, 3, BLOCK_BYTES),
+        ] {
+            let span = span(bytes, parts);
+            assert_eq!(span.bytes, Some(expected), "{bytes} in {parts}");
+            assert_eq!((span.time_ns, span.warmup_ns), (Some(20), 1));
+        }
+        // A single slot is all of the workload.
+        let whole = span(BLOCK_BYTES, 1);
+        assert_eq!(
+            (whole.bytes, whole.time_ns, whole.warmup_ns),
+            (Some(BLOCK_BYTES), Some(60), 6)
+        );
+    }
+}

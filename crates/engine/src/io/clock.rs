@@ -508,4 +508,53 @@ mod tests {
         let facts = measure();
         assert!(facts.resolution_ns >= 1 && facts.cost_ns > 0.0, "{facts:?}");
     }
+
+    /// A clock that has skipped time is behind CLOCK_MONOTONIC, by which it waits.
+    #[test]
+    fn clock_waits_until_its_own_time() {
+        const SKIPPED_NS: u64 = 5_000_000;
+        let mut clock = WorkerClock::new();
+        clock.skipped.ns = SKIPPED_NS;
+        let waits: [fn(&WorkerClock, u64); 3] = [
+            WorkerClock::wait_until,
+            WorkerClock::spin_until,
+            WorkerClock::sleep_until,
+        ];
+        for (number, wait) in waits.into_iter().enumerate() {
+            let begun_ns = MonotonicClock.now();
+            // A microsecond for the difference between the two clocks.
+            let until_ns = begun_ns - SKIPPED_NS + 2_000_000;
+            wait(&clock, until_ns);
+            assert!(MonotonicClock.now() >= begun_ns + 2_000_000, "{number}");
+            assert!(clock.now() + 1_000 >= until_ns, "{number}");
+        }
+        let before = MonotonicClock.now();
+        assert!(clock.now() + SKIPPED_NS + 1_000 >= before);
+        assert!(clock.now() + SKIPPED_NS <= MonotonicClock.now() + 1_000);
+    }
+
+    /// Also a reading that has jumped is corrected to the time without what was skipped.
+    #[test]
+    fn corrected_reading_leaves_out_what_was_skipped() {
+        const SKIPPED_NS: u64 = 1_000_000;
+        let mut clock = WorkerClock {
+            counter: Some(Counter::calibrate()),
+            ..WorkerClock::new()
+        };
+        clock.skipped.ns = SKIPPED_NS;
+        let before = MonotonicClock.now();
+        let corrected = clock.anchor(before + 1_000_000_000_000);
+        let after = MonotonicClock.now();
+        assert!((before - SKIPPED_NS..=after - SKIPPED_NS).contains(&corrected));
+    }
+
+    /// The wall clock is read between two readings of the other, the middle of which counts.
+    #[test]
+    fn start_lies_between_the_readings_around_it() {
+        let before = MonotonicClock.now();
+        let start = StartInstant::now();
+        let after = MonotonicClock.now();
+        assert!(before + start.gap_ns / 2 <= start.monotonic_ns);
+        assert!(start.monotonic_ns + start.gap_ns / 2 <= after);
+    }
 }

@@ -96,3 +96,59 @@ fn headline_text(figure: &Headline) -> String {
     let value = figure_text(figure.value, figure.half_width_95, &figure.unit);
     format!("{} {value}", named(&figure.workload, &figure.operation))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::saved_run;
+    use diskproof_model::saved::SavedFinding;
+
+    #[test]
+    fn run_that_failed_or_ended_early_stands_out() {
+        for (partial, severity, is_error) in [
+            (false, None, false),
+            (false, Some(Severity::Warning), false),
+            (false, Some(Severity::Failure), true),
+            (true, None, true),
+        ] {
+            let mut run = saved_run();
+            run.partial = partial;
+            run.worst = severity.map(|severity| SavedFinding {
+                severity,
+                code: "io-errors".to_owned(),
+            });
+            let tone = saved_row(&run).tone;
+            assert_eq!(
+                matches!(tone, Tone::Error),
+                is_error,
+                "{partial} {severity:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn row_has_the_first_figures_of_its_run() {
+        let mut run = saved_run();
+        let first = run.figures[0].clone();
+        let [shown, dropped] = ["shown", "dropped"].map(|workload| Headline {
+            workload: workload.to_owned(),
+            ..first.clone()
+        });
+        run.figures = vec![first.clone(), first, shown, dropped];
+        let result = saved_result(&run);
+        assert!(
+            result.contains("shown") && !result.contains("dropped"),
+            "{result}"
+        );
+    }
+
+    /// The title of a run on a narrow page ends with its label.
+    #[test]
+    fn naming_columns_end_with_the_label() {
+        assert_eq!(COLUMNS.split(" | ").nth(NAMING_COLUMNS - 1), Some("label"));
+        assert_eq!(
+            saved_row(&saved_run()).cells.len(),
+            COLUMNS.split(" | ").count()
+        );
+    }
+}

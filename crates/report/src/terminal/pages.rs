@@ -164,57 +164,9 @@ pub fn write_commands(record: &Record, style: &Style, out: &mut dyn Write) -> io
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{plain, written};
+    use crate::fixture::{plain, saved_run, written};
     use crate::text::{columns, is_hidden};
-    use diskproof_model::finding::Severity;
-    use diskproof_model::saved::Headline;
-    use diskproof_model::saved::{SavedDisk, SavedFinding};
-
-    fn figure(workload: &str, value: f64, unit: &str) -> Headline {
-        Headline {
-            workload: workload.to_owned(),
-            operation: "read".to_owned(),
-            target: None,
-            value,
-            half_width_95: Some(value * 1e-3),
-            unit: unit.to_owned(),
-            objection: None,
-        }
-    }
-
-    fn run() -> SavedRun {
-        SavedRun {
-            run_id: "3f2a91c07d6e4b58".to_owned(),
-            started: "2026-11-20T10:00:00Z".to_owned(),
-            verb: "check".to_owned(),
-            targets: vec!["/srv/data".to_owned()],
-            disks: vec![SavedDisk {
-                name: "sda".to_owned(),
-                model: Some("FAKE".to_owned()),
-                serial: Some("F00D".to_owned()),
-            }],
-            host: "db1".to_owned(),
-            label: Some("base".to_owned()),
-            note: None,
-            partial: true,
-            undecided: false,
-            only_observed: false,
-            machine: None,
-            imported: false,
-            command: None,
-            method: 1,
-            worst: Some(SavedFinding {
-                severity: Severity::Failure,
-                code: "io-errors".to_owned(),
-            }),
-            findings: Vec::new(),
-            figures: vec![
-                figure("random-read-d32", 98100.0, "1/s"),
-                figure("curve", 1.5e8, "B/s"),
-                figure("access", 12_600_000.0, "ns"),
-            ],
-        }
-    }
+    use diskproof_model::saved::SavedDisk;
 
     fn printed(run: &SavedRun, width: usize) -> String {
         written(|out| write_runs(std::slice::from_ref(run), &plain(width), out))
@@ -222,7 +174,7 @@ mod tests {
 
     #[test]
     fn runs_are_a_table_on_a_wide_page_and_lines_on_a_narrow_one() {
-        let wide = printed(&run(), 200).replace('\u{a0}', " ");
+        let wide = printed(&saved_run(), 200).replace('\u{a0}', " ");
         let lines: Vec<&str> = wide.lines().collect();
         let wide = [
             "run       started (UTC)     verb   target     label   disk  figures",
@@ -233,7 +185,7 @@ mod tests {
         let narrow = "3f2a91c0 2026-11-20 10:00 check /srv/data [base]\n    F00D · PARTIAL, \
                       failure: io-errors, random-read-d32 98,100/s,\n    curve read 150 MB/s, \
                       access read 12.6 ms · db1\n";
-        assert_eq!(printed(&run(), 80), narrow);
+        assert_eq!(printed(&saved_run(), 80), narrow);
     }
 
     #[test]
@@ -251,7 +203,7 @@ mod tests {
             note: Some(long.clone()),
             verb: long.clone(),
             host: long.clone(),
-            ..run()
+            ..saved_run()
         };
         for width in [40, 80, 400] {
             let page = printed(&hostile, width);

@@ -1,4 +1,4 @@
-//! Reads how writes become durable.
+//! Reads how writes become durable, and how long their data is expected to live.
 
 use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
