@@ -61,7 +61,8 @@ fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
     }
 }
 
-/// Judges each row by the scales of a saved fleet.
+/// Judges each row by the scales of a saved fleet. A suspect of it of which nothing was judged
+/// stays one.
 fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
     let distances = distances_by_reference(groups, reference, &BTreeSet::new());
     JudgedRows {
@@ -69,7 +70,7 @@ fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> Judged
         groups: vec![JudgedGroup::default(); groups.kinds.len()],
         tests: test_distances(distances, margin),
         controls: BTreeSet::new(),
-        suspects: BTreeMap::new(),
+        suspects: SavedRows::of(groups, reference).suspects,
     }
 }
 
@@ -143,22 +144,10 @@ fn overall_by(
 /// again, or where too few others were. If too few others are left only because some of them became
 /// odd, these are named, and the suspects stay suspects.
 fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
-    let mut suspects = BTreeMap::new();
-    let mut once_alike = BTreeSet::new();
-    for (index, row) in groups.rows.iter().enumerate() {
-        let Some(saved) = saved_row(row, reference) else {
-            continue;
-        };
-        match saved.state {
-            RowState::Suspect => {
-                suspects.insert(index, suspect_metrics(saved));
-            }
-            RowState::Alike => {
-                once_alike.insert(index);
-            }
-            RowState::Slower | RowState::Faster | RowState::Errors | RowState::NotJudged => {}
-        }
-    }
+    let SavedRows {
+        suspects,
+        once_alike,
+    } = SavedRows::of(groups, reference);
     let suspect_rows: BTreeSet<usize> = suspects.keys().copied().collect();
     let columns = saved_columns(groups, reference);
     let Controls {
@@ -189,6 +178,38 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
         controls: alike,
         suspects,
     })
+}
+
+/// The rows that a saved fleet has, too.
+struct SavedRows {
+    /// Its suspects, each with the metrics that make it one.
+    suspects: BTreeMap<usize, BTreeSet<usize>>,
+    /// The rows that it calls alike.
+    once_alike: BTreeSet<usize>,
+}
+
+impl SavedRows {
+    fn of(groups: &Groups, reference: &FleetRecord) -> Self {
+        let mut rows = Self {
+            suspects: BTreeMap::new(),
+            once_alike: BTreeSet::new(),
+        };
+        for (index, row) in groups.rows.iter().enumerate() {
+            let Some(saved) = saved_row(row, reference) else {
+                continue;
+            };
+            match saved.state {
+                RowState::Suspect => {
+                    rows.suspects.insert(index, suspect_metrics(saved));
+                }
+                RowState::Alike => {
+                    rows.once_alike.insert(index);
+                }
+                RowState::Slower | RowState::Faster | RowState::Errors | RowState::NotJudged => {}
+            }
+        }
+        rows
+    }
 }
 
 /// A metric of a saved fleet that has a scale, with the new samples of all its rows.

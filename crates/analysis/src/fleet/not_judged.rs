@@ -13,8 +13,10 @@ use std::collections::BTreeSet;
 const FEW_ALIKE: &str = "few-alike";
 /// The code of a row that lacks what others measured.
 const INCOMPLETE: &str = "incomplete";
-/// The code of a suspect that still is one.
+/// The code of a suspect that was measured again with too few others.
 const FEW_CONTROLS: &str = "few-controls";
+/// The code of a suspect whose new runs have no figure that decides.
+const STILL_SUSPECT: &str = "still-suspect";
 
 /// The reason against a figure whose own run did not measure it well enough.
 pub(super) fn imprecise_reason() -> Reason {
@@ -122,12 +124,34 @@ pub(super) fn is_incomplete(row: &FleetRow) -> bool {
     }
 }
 
-/// The reason why a suspect of a saved fleet was not judged again.
-pub(super) fn few_controls_reason() -> Reason {
+/// The reason why a suspect of a saved fleet still is one. `metrics` are those that made it one.
+pub(super) fn still_suspect_reason(row: &FleetRow, metrics: &BTreeSet<usize>) -> Reason {
+    let mut was_measured = false;
+    for value in &row.values {
+        if !metrics.contains(&value.metric) {
+            continue;
+        }
+        was_measured = true;
+        if let Some(fault) = &value.not_judged
+            && fault.code != FEW_ALIKE
+        {
+            return Reason {
+                code: STILL_SUSPECT.to_owned(),
+                why: format!("still a suspect: {}", fault.why),
+            };
+        }
+    }
+    let (code, why) = if was_measured {
+        (
+            FEW_CONTROLS,
+            "fewer than three like disks of its kind were measured with it",
+        )
+    } else {
+        (STILL_SUSPECT, "what made it one was not measured again")
+    };
     Reason {
-        code: FEW_CONTROLS.to_owned(),
-        why: "still a suspect: fewer than three like disks of its kind were measured with it"
-            .to_owned(),
+        code: code.to_owned(),
+        why: format!("still a suspect: {why}"),
     }
 }
 
@@ -157,10 +181,10 @@ pub(super) fn reason_not_judged(row: &FleetRow, rows_of_kind: usize, basis: Flee
     }
 }
 
-/// Returns `true` if a suspect of a saved fleet was measured again with too few others.
+/// Returns `true` if a row is a suspect of a saved fleet that its new runs do not decide.
 pub(super) fn is_still_suspect(row: &FleetRow) -> bool {
     match &row.not_judged {
-        Some(reason) => reason.code == FEW_CONTROLS,
+        Some(reason) => [FEW_CONTROLS, STILL_SUSPECT].contains(&reason.code.as_str()),
         None => false,
     }
 }

@@ -5,8 +5,8 @@ use super::groups::{Groups, Kind};
 use super::judged::{JudgedRows, judged_rows};
 use super::names::row_names;
 use super::not_judged::{
-    few_alike_reason, few_controls_reason, imprecise_reason, incomplete_reason, is_incomplete,
-    is_still_suspect, only_scanned_reason, partly_imprecise_reason, reason_not_judged,
+    few_alike_reason, imprecise_reason, incomplete_reason, is_incomplete, is_still_suspect,
+    only_scanned_reason, partly_imprecise_reason, reason_not_judged, still_suspect_reason,
 };
 use super::question::FleetQuestion;
 use super::reasons::Usual;
@@ -126,13 +126,12 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             findings: draft.troubles(),
             not_judged: None,
         };
-        let is_undecided_suspect = match judged.suspects.get(&index) {
-            Some(metrics) => tests.is_empty() || has_unanswered(metrics, tests),
-            None => false,
-        };
-        if is_undecided_suspect && matches!(row.state, RowState::Alike | RowState::NotJudged) {
+        if let Some(metrics) = judged.suspects.get(&index)
+            && (tests.is_empty() || has_unanswered(metrics, tests))
+            && matches!(row.state, RowState::Alike | RowState::NotJudged)
+        {
             row.state = RowState::NotJudged;
-            row.not_judged = Some(few_controls_reason());
+            row.not_judged = Some(still_suspect_reason(&row, metrics));
         } else if row.state == RowState::NotJudged {
             let rows_of_kind = rows_by_kind[draft.kind];
             row.not_judged = Some(if draft.has_figures() {

@@ -589,6 +589,28 @@ fn suspect_stays_one_until_what_made_it_one_is_measured_again() {
 }
 
 #[test]
+fn suspect_that_was_disturbed_again_leaves_the_fleet_undecided() {
+    let saved = saved_with_suspect("db07", &records(12));
+    // Once with enough controls, once with too few.
+    for controls in [&[2, 3, 4, 5][..], &[2]] {
+        let numbers = [7].iter().chain(controls);
+        let mut again: Vec<Record> = numbers.map(|number| record(*number)).collect();
+        let fleet = judged_again(saved.clone(), again.clone());
+        assert_eq!(fleet.outcome, FleetOutcome::Alike, "{}", fleet.summary);
+        for index in 0..again[0].measurements.len() {
+            let place = format!("/measurements/{index}/data/device/read_bytes");
+            let disturbed = fixture::finding("disturbed", Severity::Warning, &place);
+            again[0].findings.push(disturbed);
+        }
+        let fleet = judged_again(saved.clone(), again);
+        assert_eq!(names(&fleet, RowState::NotJudged), ["db07"]);
+        let reason = row(&fleet, "db07").not_judged.as_ref().unwrap();
+        assert_eq!(reason.code, "still-suspect", "{reason:?}");
+        assert_eq!(fleet.outcome, FleetOutcome::Undecided, "{}", fleet.summary);
+    }
+}
+
+#[test]
 fn disk_that_another_launch_measured_is_not_missing() {
     let mut all = records(4);
     for (rank, record) in all.iter_mut().enumerate() {

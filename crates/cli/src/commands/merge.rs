@@ -50,7 +50,7 @@ const HELP: &str = concat!(
     "is not in the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge\n",
     "and no sum, a run that ended early and lacks figures, hosts that measured\n",
     "together without a common slot or whose figures are not the disk's, a run that\n",
-    "died and was perhaps repeated, or a test or a threshold was undecided.\n",
+    "died and was perhaps repeated, or a suspect, test or threshold was undecided.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",

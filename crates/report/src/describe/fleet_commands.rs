@@ -9,6 +9,20 @@ use diskproof_model::shell::quoted;
 /// has nothing to be compared with; each one costs another host the time of the measurement.
 const CONTROLS_MAX: usize = 10;
 
+/// Flags with a value that hold for one run only: where its output goes, the start and the rank of
+/// a measurement together with others, and the path that makes it measure nothing.
+const VALUES_OF_ONE_RUN: [&str; 6] = [
+    "--output",
+    "--html",
+    "--start-at",
+    "--rank",
+    "--clock-bound",
+    "--unless-exists",
+];
+/// Flags without a value that hold for one run only. The pieces are asked for anew, and which disk
+/// is slow needs no common slots.
+const SWITCHES_OF_ONE_RUN: [&str; 3] = ["--json", "--pieces", "--together"];
+
 /// The commands that measure all suspects again, each together with hosts that are alike. Groups
 /// that were measured by the same command share one. A group without an example of how it was
 /// measured has none.
@@ -110,21 +124,17 @@ fn measuring_command(fleet: &FleetRecord, group: usize) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// The words of a command line after the program, without the flags that hold for one run only:
-/// where its output goes, and a start that is over.
+/// The words of a command line after the program, without the flags that hold for one run only.
 fn words_to_repeat(argv: &[String]) -> Vec<String> {
     let mut words = Vec::new();
     let mut is_value_dropped = false;
     for word in argv.iter().skip(1) {
         if is_value_dropped {
             is_value_dropped = false;
-            continue;
-        }
-        match word.as_str() {
-            "-o" | "--output" | "--html" | "--start-at" => is_value_dropped = true,
-            "--json" | "--pieces" => {}
-            joined if has_dropped_flag(joined) => {}
-            kept => words.push(kept.to_owned()),
+        } else if word == "-o" || VALUES_OF_ONE_RUN.contains(&word.as_str()) {
+            is_value_dropped = true;
+        } else if !SWITCHES_OF_ONE_RUN.contains(&word.as_str()) && !has_dropped_flag(word) {
+            words.push(word.clone());
         }
     }
     words
@@ -134,9 +144,10 @@ fn words_to_repeat(argv: &[String]) -> Vec<String> {
 fn has_dropped_flag(word: &str) -> bool {
     let is_short = word.starts_with("-o") && word.len() > 2;
     is_short
-        || ["--output=", "--html=", "--start-at="]
-            .iter()
-            .any(|flag| word.starts_with(flag))
+        || match word.split_once('=') {
+            Some((flag, _)) => VALUES_OF_ONE_RUN.contains(&flag),
+            None => false,
+        }
 }
 
 /// A command for each slow or failing row that takes its node out of Slurm. Empty where the rows
@@ -153,7 +164,7 @@ pub(super) fn drain_commands(fleet: &FleetRecord) -> Vec<Block> {
         let why = match (row.reasons.first(), &row.not_judged) {
             (_, Some(reason)) => reason.why.clone(),
             (Some(reason), None) => reason.text.clone(),
-            (None, None) => row.state.as_str().to_owned(),
+            (None, None) => slowest_figure(fleet, row),
         };
         let reason = format!("Reason=diskproof: disk {}: {why}", row.state.as_str());
         blocks.push(Block::Command {
@@ -168,9 +179,33 @@ pub(super) fn drain_commands(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
+/// The figure in which a row is slowest, such as `random-read-d1 at 39 % of the median`. A row can
+/// be slower over all workloads, and in none of them for certain.
+fn slowest_figure(fleet: &FleetRecord, row: &FleetRow) -> String {
+    let metrics = match row.group {
+        Some(group) => fleet.groups[group].metrics.as_slice(),
+        None => &[],
+    };
+    let mut slowest = ("all workloads", 1.0);
+    if let Some(overall) = &row.overall {
+        slowest.1 = overall.speed;
+    }
+    for value in &row.values {
+        if let (Some(distance), Some(metric)) = (&value.distance, metrics.get(value.metric))
+            && value.state == row.state
+            && distance.speed < slowest.1
+        {
+            slowest = (&metric.subject, distance.speed);
+        }
+    }
+    let (subject, speed) = slowest;
+    format!("{subject} at {:.0} % of the median", speed * 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::fleet::FleetDistance;
     use diskproof_model::plan::Origin;
 
     /// A fleet of two groups of four hosts, which these command lines measured. The first host of
@@ -227,6 +262,32 @@ mod tests {
     }
 
     #[test]
+    fn drained_node_without_a_reason_has_its_slowest_figure() {
+        let mut fleet = crate::fixture::fleet(4);
+        fleet.basis = FleetBasis::Reference;
+        let subject = fleet.groups[0].metrics[0].subject.clone();
+        let row = &mut fleet.rows[0];
+        row.state = RowState::Slower;
+        row.reasons.clear();
+        row.not_judged = None;
+        row.overall = None;
+        row.values[0].metric = 0;
+        row.values[0].state = RowState::Slower;
+        row.values[0].distance = Some(FleetDistance {
+            speed: 0.39,
+            t: -9.0,
+            p_value: 1e-6,
+            p_adjusted: 1e-4,
+        });
+        let blocks = drain_commands(&fleet);
+        let [Block::Command { text, .. }] = blocks.as_slice() else {
+            panic!("{blocks:?}");
+        };
+        let why = format!("disk slower: {subject} at 39 % of the median");
+        assert!(text.contains(&why), "{text}");
+    }
+
+    #[test]
     fn repeated_command_writes_no_file_and_starts_at_once() {
         let argv: Vec<String> = [
             "diskproof",
@@ -241,6 +302,12 @@ mod tests {
             "12:00",
             "--quick",
             "--output=c.md",
+            "--together",
+            "--rank",
+            "1/3",
+            "--clock-bound=1ms",
+            "--unless-exists",
+            "/data/PG_VERSION",
         ]
         .map(str::to_owned)
         .into();
