@@ -33,6 +33,10 @@ const AWAKE_SLOW_PARTS: u64 = 10;
 /// A very first answer is late from so many times the usual latency on. Chosen, not measured.
 const FIRST_TIMES_MIN: f64 = 10.0;
 
+/// A very first answer of a disk without a motor is a warning from this time on: sessions notice.
+/// Chosen, not measured.
+const FIRST_NS_WARNING: u64 = 1_000_000_000;
+
 /// From this cost of waking up on, sessions notice. Chosen, not measured.
 const COST_NS_WARNING: u64 = 10_000_000;
 
@@ -111,7 +115,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 /// A target that took long for its very first answer, and not for the later ones: its disk may have
-/// slept, which is no fault of it. Nothing else was measured of that, so it is a note.
+/// slept, which is no fault of one that rotates. Nothing else was measured of that.
 fn late_first_answer(record: &Record) -> Option<Diagnosis> {
     let mut late: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_late_first_answer(measured.row))
@@ -133,8 +137,19 @@ fn late_first_answer(record: &Record) -> Option<Diagnosis> {
             "ns",
         )
     });
+    let severity = severity_of_first_answer(record, data.target, data.first_answer_ns);
     let remedy = remedy(record, data.target);
-    Some(Diagnosis::new(Severity::Note, claim, observations).with_remedy(remedy))
+    Some(Diagnosis::new(severity, claim, observations).with_remedy(remedy))
+}
+
+/// No motor starts in a disk without one, whose link and power states take milliseconds: nothing
+/// healthy explains a second.
+fn severity_of_first_answer(record: &Record, target: usize, length_ns: u64) -> Severity {
+    let is_solid_state = match record.targets.get(target) {
+        Some(target) => target.rotational() == Some(false),
+        None => false,
+    };
+    warning_if(is_solid_state && length_ns >= FIRST_NS_WARNING)
 }
 
 /// True if the very first answer took far longer than the usual ones of a row.
@@ -363,9 +378,12 @@ mod tests {
     /// A disk in standby starts its motor for the first request of a run.
     #[test]
     fn late_first_answer_is_a_note_and_nothing_else() {
-        let woken = fixture::faulty("random-read-d32", |measurement| {
+        let mut woken = fixture::faulty("random-read-d32", |measurement| {
             measurement.first_answer_ns = 8000 * MS;
         });
+        for layer in &mut woken.targets[0].layers {
+            layer.rotational = Some(true);
+        }
         let finding = check(&woken).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         states(&finding.claim, &["8.00 s"]);
@@ -379,6 +397,26 @@ mod tests {
             codes.contains(&RULE.code) && !codes.contains(&"stalled"),
             "{codes:?}"
         );
+    }
+
+    #[test]
+    fn late_first_answer_of_a_disk_without_a_motor_is_a_warning() {
+        for (first_ms, rotational, severity) in [
+            (8000, Some(false), Severity::Warning),
+            // A link that wakes up, a motor that starts, and a filesystem of unknown disks.
+            (700, Some(false), Severity::Note),
+            (8000, Some(true), Severity::Note),
+            (8000, None, Severity::Note),
+        ] {
+            let mut record = fixture::faulty("random-read-d32", |measurement| {
+                measurement.first_answer_ns = first_ms * MS;
+            });
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = rotational;
+            }
+            let finding = check(&record).unwrap();
+            assert_eq!(finding.severity, severity, "{first_ms} {rotational:?}");
+        }
     }
 
     #[test]
