@@ -177,8 +177,8 @@ impl LeftRun {
     }
 }
 
-/// Opens a lock; `None` where there is none. NFSv4 gives an exclusive one only to a file that is open
-/// for writing. A filesystem that is mounted read-only has locks as well.
+/// Opens a lock; `None` where there is none. NFSv4 gives an exclusive one only to a file that is
+/// open for writing. A filesystem that is mounted read-only has locks as well.
 fn open_lock(path: &Path) -> Result<Option<File>, HistoryError> {
     match open_own(path, File::options().read(true).write(true)) {
         Err(HistoryError::Unreachable { source, .. })

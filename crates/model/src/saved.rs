@@ -157,8 +157,8 @@ impl SavedRun {
         self.host == host && is_same_machine
     }
 
-    /// Returns `true` if the same machine made both runs, as [`Self::is_of_machine`] decides. Of two
-    /// imported runs without a digest the name decides.
+    /// Returns `true` if the same machine made both runs, as [`Self::is_of_machine`] decides. Of
+    /// two imported runs without a digest the name decides.
     pub fn is_of_machine_of(&self, other: &Self) -> bool {
         let is_same_machine = match (&self.machine, &other.machine) {
             (Some(machine), Some(other)) => machine == other,
