@@ -84,6 +84,8 @@ impl Expected {
         };
         if let Some(source) = observation.source
             && let Some(objection) = record.objection(source)
+            // The figure says what unanswered requests leave open: they only make latencies longer.
+            && !objection.is_of_hang()
             && observation.figure.is_some()
             && !has_happened
             && !self.is_stop_rule(record)

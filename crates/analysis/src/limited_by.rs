@@ -112,6 +112,9 @@ fn limit_of_finding(record: &Record, index: usize) -> Option<LimitedBy> {
     }
     let objection = record.objection(FigureSource::Measurement(index))?;
     let code = &objection.finding.code;
+    if objection.is_of_hang() {
+        return Some(unknown_limit(&format!("requests had no answer: {code}")));
+    }
     Some(unknown_limit(&format!(
         "the figure is not the disk's: {code}"
     )))

@@ -130,10 +130,19 @@ impl<'a> SearchRows<'a> {
             control: control.map(|row| &record.measurements[row]),
             writes_journal: control.is_some_and(|row| writes_a_journal(record, row)),
             has_other_source: match held {
-                Some(row) => record.objection(FigureSource::Measurement(row)).is_some(),
+                Some(row) => has_other_source(record, row),
                 None => false,
             },
         }
+    }
+}
+
+/// True if a finding says that the rate of a row is not the disk's. Requests without an answer are:
+/// the search counts them as late.
+fn has_other_source(record: &Record, row: usize) -> bool {
+    match record.objection(FigureSource::Measurement(row)) {
+        Some(objection) => !objection.is_of_hang(),
+        None => false,
     }
 }
 

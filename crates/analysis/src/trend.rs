@@ -372,9 +372,10 @@ fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a Save
     comparable
 }
 
-/// True if both runs measured the same disks of the same host by the same verb and method.
+/// True if both runs measured the same disks of the same machine by the same verb and method.
 fn is_comparable(run: &SavedRun, newest: &SavedRun) -> bool {
-    (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
+    (run.method, &run.verb) == (newest.method, &newest.verb)
+        && run.is_of_machine_of(newest)
         && run.targets == newest.targets
         && disk_names(run).eq(disk_names(newest))
 }
@@ -1214,6 +1215,23 @@ mod tests {
         assert_eq!(trends(&runs, any_record)[0].points.len(), 1);
     }
 
+    /// A clone has the name, the path and the disk without a serial number of its original.
+    #[test]
+    fn machines_of_one_name_have_no_trend_in_common() {
+        let mut runs = vec![
+            run(3, &[("c", 100.0)]),
+            run(2, &[("c", 398.0)]),
+            run(1, &[("c", 400.0)]),
+        ];
+        for run in &mut runs {
+            run.machine = Some("a".to_owned());
+        }
+        runs[1].machine = Some("f".to_owned());
+        let trends = trends(&runs, any_record);
+        let values: Vec<f64> = trends[0].points.iter().map(|point| point.value).collect();
+        assert_eq!(values, [400.0, 100.0]);
+    }
+
     #[test]
     fn other_targets_verbs_and_partial_runs_are_left_out() {
         let mut runs = vec![
@@ -1223,8 +1241,10 @@ mod tests {
         ];
         runs[1].targets = vec!["/other".to_owned()];
         runs[2].partial = true;
-        let others: [fn(&mut SavedRun); 4] = [
+        let others: [fn(&mut SavedRun); 5] = [
             |run| run.method = 8,
+            // A clone of the machine.
+            |run| run.imported = true,
             |run| run.host = "db2".to_owned(),
             |run| run.verb = "commit".to_owned(),
             |run| run.disks[0].serial = Some("S2".to_owned()),

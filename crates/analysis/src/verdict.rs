@@ -310,7 +310,7 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
         _ => within.clone(),
     };
     let not_graded = match record.objection(FigureSource::Measurement(index)) {
-        Some(objection) if op.data.count > 0 => Some(objection.cause.words().to_owned()),
+        Some(objection) if op.data.count > 0 => Some(objection.words().to_owned()),
         _ if may_be_burst(record, index) => Some("perhaps a burst".to_owned()),
         _ if is_hidden_by_waits(record, usage, index, &figure) => {
             Some("waited for a processor".to_owned())
@@ -543,7 +543,7 @@ mod tests {
     use diskproof_model::files::FileOperation;
     use diskproof_model::finding::Severity;
     use diskproof_model::limiter::BurstCredit;
-    use diskproof_model::measurement::Starvation;
+    use diskproof_model::measurement::{Hang, Starvation};
     use diskproof_model::plan::CachePolicy;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
@@ -578,6 +578,27 @@ mod tests {
         assert_eq!(verdict.grades.len(), 4);
         assert!(verdict.grades.iter().all(|grade| grade.doubts.is_empty()));
         assert_eq!(of(&verdict, "commits").figure.value_text(), "500/s");
+    }
+
+    /// The rate is that of the answered commits, and one waited for 45 s.
+    #[test]
+    fn verdict_does_not_grade_a_row_without_all_answers() {
+        for late in [false, true] {
+            let record = fixture::faulty("commit-fdatasync", |measurement| {
+                measurement.hang = Some(Hang {
+                    since_ns: measurement.start_ns + 1,
+                    lasted_ns: 45_000_000_000,
+                    requests: 1,
+                    late,
+                });
+            });
+            let verdict = verdict(&record);
+            let commits = of(&verdict, "commits");
+            assert_eq!(commits.grade, None);
+            states(&commits.words(), &["no answer"]);
+            // The disk answered all others.
+            assert!(of(&verdict, "look-ups").grade.is_some());
+        }
     }
 
     #[test]

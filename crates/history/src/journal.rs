@@ -141,7 +141,7 @@ impl Journal {
     /// another process has just taken it over.
     fn take_over(base: PathBuf, run_id: String) -> Result<Option<LeftRun>, HistoryError> {
         let path = with_suffix(&base, LOCK);
-        let Some(lock) = open_own(&path, File::options().read(true))? else {
+        let Some(lock) = open_lock(&path)? else {
             return Ok(None);
         };
         match lock.try_lock() {
@@ -174,6 +174,19 @@ impl LeftRun {
     /// Removes what was left: the run is in the history now.
     pub fn end(&self) -> Result<(), HistoryError> {
         self.journal.end()
+    }
+}
+
+/// Opens a lock; `None` where there is none. NFSv4 gives an exclusive one only to a file that is
+/// open for writing. A filesystem that is mounted read-only has locks as well.
+fn open_lock(path: &Path) -> Result<Option<File>, HistoryError> {
+    match open_own(path, File::options().read(true).write(true)) {
+        Err(HistoryError::Unreachable { source, .. })
+            if source.kind() == io::ErrorKind::ReadOnlyFilesystem =>
+        {
+            open_own(path, File::options().read(true))
+        }
+        opened => opened,
     }
 }
 

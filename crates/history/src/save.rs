@@ -12,14 +12,14 @@ use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use rusqlite::{Connection, OpenFlags, ToSql, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, ToSql, params};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The effect of saving a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaveReport {
-    /// The effect: a run that is saved twice is there already.
+    /// The effect: a run that is saved twice is there already, or an earlier state of it.
     pub outcome: SaveOutcome,
     /// The damaged history that was moved.
     pub moved: Option<MovedHistory>,
@@ -86,6 +86,8 @@ pub enum RunSource<'a> {
         /// Identifies the command line, where that saves several runs.
         command: Option<&'a str>,
     },
+    /// The journal of a run that did not save itself.
+    Left,
     /// A file, which another machine may have written.
     Imported,
 }
@@ -95,6 +97,8 @@ pub enum RunSource<'a> {
 pub enum SaveOutcome {
     /// The run was added.
     Added,
+    /// The run took the place of an earlier state of its own, from its journal.
+    Replaced,
     /// A run with this id was already there and is unchanged.
     Known,
 }
@@ -105,19 +109,36 @@ impl History {
         let mut run = SavedRun::from_record(new.record, new.label);
         match new.source {
             RunSource::Measured { command } => run.command = command.map(str::to_owned),
+            RunSource::Left => {}
             RunSource::Imported => run.imported = true,
+        }
+        let earlier = self
+            .earlier_state(new)
+            .map_err(|error| self.history_error(&error))?;
+        if let Some(earlier) = &earlier {
+            run.imported &= earlier.imported;
+            run.command = run.command.or_else(|| earlier.command.clone());
+            run.label = earlier.label.clone().or(run.label);
         }
         let packed = PackedRun::new(new, &run).map_err(|what| HistoryError::Record {
             run_id: new.record.run_id.clone(),
             what,
         })?;
         self.change(|transaction| {
+            // Another process may have replaced it, too, by the whole run.
+            let removed = match earlier {
+                Some(_) => transaction.execute(
+                    "DELETE FROM runs WHERE run_id = ?1 AND partial",
+                    [&run.run_id],
+                )?,
+                None => 0,
+            };
             let row = params![
                 run.run_id,
                 packed.start_s,
                 run.verb,
                 run.host,
-                new.label,
+                run.label,
                 run.note,
                 run.partial,
                 run.method,
@@ -125,8 +146,38 @@ impl History {
                 packed.record,
                 packed.page
             ];
-            insert(transaction, &run, row)
+            Ok(match insert(transaction, &run, row)? {
+                SaveOutcome::Added if removed > 0 => SaveOutcome::Replaced,
+                outcome => outcome,
+            })
         })
+    }
+
+    /// The earlier state of a run in the history that this one replaces. Its journal may have been
+    /// read while the run went on, or before its record came from a file. A run that saves itself
+    /// has measured all that its journal has; of the others only a whole one is surely more.
+    fn earlier_state(&self, new: &NewRun<'_>) -> rusqlite::Result<Option<SavedRun>> {
+        let replaces = match new.source {
+            RunSource::Measured { .. } => true,
+            RunSource::Left | RunSource::Imported => !new.record.partial,
+        };
+        if !replaces {
+            return Ok(None);
+        }
+        let query = "SELECT label, summary FROM runs WHERE run_id = ?1 AND partial";
+        let found = self
+            .connection
+            .query_row(query, [&new.record.run_id], |row| {
+                Ok((row.get(0)?, row.get::<_, String>(1)?))
+            })
+            .optional()?;
+        let Some((label, summary)) = found else {
+            return Ok(None);
+        };
+        // One of another version stays.
+        Ok(SavedRun::from_json(&summary)
+            .ok()
+            .map(|run| SavedRun { label, ..run }))
     }
 }
 

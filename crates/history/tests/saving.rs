@@ -4,7 +4,8 @@
 mod runs;
 
 use diskproof_history::{
-    Filter, Folders, History, HistoryError, HistoryPlace, SCHEMA_VERSION, SaveOutcome, TargetFilter,
+    Filter, Folders, History, HistoryError, HistoryPlace, NewRun, RunSource, SCHEMA_VERSION,
+    SaveOutcome, TargetFilter, save,
 };
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
@@ -50,6 +51,48 @@ fn a_run_comes_back_as_it_was() {
         (stored.page.as_deref(), stored.label.as_deref()),
         (Some(PAGE), Some("first"))
     );
+    assert_eq!(integrity(&place), "ok");
+}
+
+/// A reader may save the journal of a run that goes on, or whose record is in a file.
+#[test]
+fn whole_run_replaces_its_own_earlier_state() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = place(folder.path());
+    let whole = record("abcd", "2026-11-20T10:00:00Z");
+    let mut begun = whole.clone();
+    begun.partial = true;
+    let add = |record: &Record, label, source| {
+        let new = NewRun {
+            record,
+            page: None,
+            label,
+            source,
+        };
+        save(&place, &new).unwrap().outcome
+    };
+    assert_eq!(
+        add(&begun, Some("mine"), RunSource::Left),
+        SaveOutcome::Added
+    );
+    // Neither shows more.
+    assert_eq!(add(&begun, None, RunSource::Left), SaveOutcome::Known);
+    assert_eq!(add(&begun, None, RunSource::Imported), SaveOutcome::Known);
+    assert_eq!(
+        add(&whole, Some("other"), RunSource::Imported),
+        SaveOutcome::Replaced
+    );
+    let listed = open(&place).list(&Filter::default()).unwrap().runs;
+    let [run] = &listed[..] else {
+        panic!("{listed:?}");
+    };
+    // It was measured here, and has kept its name.
+    assert_eq!((run.partial, run.imported), (false, false));
+    assert_eq!(run.label.as_deref(), Some("mine"));
+    for source in [RunSource::Left, RunSource::Measured { command: None }] {
+        assert_eq!(add(&begun, None, source), SaveOutcome::Known);
+    }
+    assert_eq!(open(&place).get("abcd").unwrap().unwrap().record, whole);
     assert_eq!(integrity(&place), "ok");
 }
 

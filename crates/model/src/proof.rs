@@ -41,6 +41,21 @@ impl Objection<'_> {
     pub fn text(&self) -> String {
         format!("{} ({})", self.finding.heading(), self.finding.code)
     }
+
+    /// The reason in a few words, for the cell of a table.
+    pub fn words(&self) -> &'static str {
+        if self.is_of_hang() {
+            "requests had no answer"
+        } else {
+            self.cause.words()
+        }
+    }
+
+    /// True if requests had no answer: the figures are those of the answered ones, which are the
+    /// disk's as far as they go.
+    pub fn is_of_hang(&self) -> bool {
+        self.finding.says.objection().is_none()
+    }
 }
 
 impl Record {
@@ -53,7 +68,23 @@ impl Record {
                 return Some(Objection { finding, cause });
             }
         }
-        None
+        match source {
+            FigureSource::Measurement(index) => self.objection_of_hang(index),
+            FigureSource::Result(_) => None,
+        }
+    }
+
+    /// The objection to a row with requests that had no answer: neither its rate nor its latencies
+    /// contain them. A healthy disk answered the other rows of the same run.
+    fn objection_of_hang(&self, index: usize) -> Option<Objection<'_>> {
+        self.measurements.get(index)?.data.hang?;
+        let place = format!("/measurements/{index}/data/hang");
+        let mut serious = self.findings.iter().filter(|finding| finding.is_serious());
+        let finding = serious.find(|finding| finding.rests_on(&place))?;
+        Some(Objection {
+            finding,
+            cause: Cause::Failed,
+        })
     }
 
     /// The finding by which the figures of a measurement are of something else than its disk;

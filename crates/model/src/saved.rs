@@ -2,7 +2,7 @@
 //! once from a record, so that every list says the same.
 
 use crate::figure::{Figure, Part, figures};
-use crate::finding::Severity;
+use crate::finding::{Finding, Meaning, Severity};
 use crate::op::OpKind;
 use crate::record::Record;
 use crate::row::Row;
@@ -157,6 +157,16 @@ impl SavedRun {
         self.host == host && is_same_machine
     }
 
+    /// Returns `true` if the same machine made both runs, as [`Self::is_of_machine`] decides. Of
+    /// two imported runs without a digest the name decides.
+    pub fn is_of_machine_of(&self, other: &Self) -> bool {
+        let is_same_machine = match (&self.machine, &other.machine) {
+            (Some(machine), Some(other)) => machine == other,
+            (None, _) | (_, None) => self.imported == other.imported,
+        };
+        self.host == other.host && is_same_machine
+    }
+
     /// The path of the target of one of its figures; `None` where an older version saved the
     /// figures of several targets.
     pub fn target_of<'a>(&'a self, figure: &'a Headline) -> Option<&'a str> {
@@ -169,14 +179,22 @@ impl SavedRun {
 }
 
 /// Returns `true` if all requests of a run went to the page cache and nothing shows the disk: no
-/// sync, no failed or unanswered request, and no reads that the disk has answered.
+/// sync, no failed or unanswered request, no reads that the disk has answered, and no trouble that
+/// the disk itself reports.
 pub fn is_of_page_cache(record: &Record) -> bool {
     !record.measurements.is_empty()
         && record.results.is_empty()
         && record.stalled.is_none()
         && record.failed.is_none()
         && record.silences.is_empty()
+        && !record.findings.iter().any(is_of_failing_disk)
         && record.measurements.iter().all(is_row_of_page_cache)
+}
+
+/// Returns `true` if a finding says that the disk fails, or that its own report warns.
+fn is_of_failing_disk(finding: &Finding) -> bool {
+    let warns = finding.is_serious() && finding.says == Meaning::Health;
+    warns || finding.is_failure_of_disk()
 }
 
 fn is_row_of_page_cache(row: &Row) -> bool {

@@ -96,6 +96,14 @@ pub(super) fn reason_against_rate(
         CachePolicy::Buffered => false,
     };
     let objection = record.objection(FigureSource::Measurement(index));
+    if let Some(objection) = objection
+        && objection.is_of_hang()
+    {
+        let code = &objection.finding.code;
+        return Some(format!(
+            "Leave it unchanged, because requests of {workload} had no answer ({code})."
+        ));
+    }
     let source_of_error = match objection {
         Some(objection) => Some(objection.finding.code.as_str()),
         None if reached_disk => None,

@@ -12,7 +12,7 @@ use super::workload_text::{
     shape_text, span_text, streams_text, sync_text, transaction_text,
 };
 use diskproof_model::comparison::Reason;
-use diskproof_model::measurement::StopReason;
+use diskproof_model::measurement::{Hang, StopReason};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::Workload;
 use diskproof_model::record::Record;
@@ -158,7 +158,8 @@ impl Compared for MeasuredWorkload<'_> {
 
     fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
         let name = self.name;
-        if let Some(fault) = fault_of_stop(self.row().data.stopped) {
+        let data = &self.row().data;
+        if let Some(fault) = fault_of_stop(data.stopped).or_else(|| fault_of_hang(data.hang)) {
             reasons.add(fault.code, format!("{name} {}", fault.predicate));
         }
         if let Some(share) = self.unwritten_share()
@@ -215,6 +216,17 @@ pub(super) fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
         | StopReason::Overloaded
         | StopReason::Steady
         | StopReason::Unread => return None,
+    };
+    Some(StopFault { code, predicate })
+}
+
+/// The fault of requests that had no answer when a measurement ended, for whatever reason it did:
+/// neither its rate nor its latencies contain them. `None` where all were answered.
+pub(super) fn fault_of_hang(hang: Option<Hang>) -> Option<StopFault> {
+    let (code, predicate) = if hang?.late {
+        ("late", "ended with requests that had no answer")
+    } else {
+        ("hung", "timed out: the target stopped answering")
     };
     Some(StopFault { code, predicate })
 }

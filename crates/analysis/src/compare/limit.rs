@@ -55,6 +55,10 @@ impl FromStr for Limit {
         let Some(percent) = parse_percent(change) else {
             return Err(LimitError::Change(change.to_owned()));
         };
+        // No figure loses more than all of itself, so that the condition would pass for ever.
+        if relation == Relation::Below && percent <= -100.0 {
+            return Err(LimitError::Change(change.to_owned()));
+        }
         Ok(Self {
             expression: expression.to_owned(),
             metric: metric.to_owned(),

@@ -7,7 +7,7 @@ use diskproof_model::comparison::{Basis, ConditionOutcome, Figure, Unmatched, Ve
 use diskproof_model::finding::{Finding, Meaning, Severity};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    CacheUse, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample,
+    CacheUse, Hang, Measurement, OpKind, OpMeasurement, SERIES_INTERVAL_NS, StopReason, ZeroSample,
 };
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy};
 use diskproof_model::record::{Record, TaskResult};
@@ -199,6 +199,32 @@ fn condition_has_no_answer_while_a_disk_reports_its_failure() {
     // A warning is shown, and decides nothing.
     b.findings[0].severity = Severity::Warning;
     assert_eq!(outcome(&a, &b, &passing), ConditionOutcome::DoesNotHold);
+}
+
+/// B ended on time with requests in flight, whose latencies its figures lack.
+#[test]
+fn figures_without_all_answers_pass_no_condition() {
+    let a = run_of(wandering(1.0, 5, 1), 5, "a");
+    let mut b = run_of(wandering(1.0, 5, 1), 5, "b");
+    let outcome = |b: &Record, limit: &str| {
+        compare(&ask(&[&a], &[b], &[limit])).unwrap().conditions[0].outcome
+    };
+    for limit in ["random-read-d1.iops<-99%", "random-read-d1.mean>900%"] {
+        assert_eq!(outcome(&b, limit), ConditionOutcome::DoesNotHold);
+    }
+    for (late, code) in [(true, "late"), (false, "hung")] {
+        b.measurements[0].data.hang = Some(Hang {
+            since_ns: 0,
+            lasted_ns: 10_000_000_000,
+            requests: 8,
+            late,
+        });
+        for limit in ["random-read-d1.iops<-99%", "random-read-d1.mean>900%"] {
+            assert_eq!(outcome(&b, limit), ConditionOutcome::Unanswered, "{limit}");
+        }
+        let candidate = held(&[&a], &[&b]);
+        assert_eq!(reasons(rate(&candidate)), [code]);
+    }
 }
 
 /// Two scans have no common metric; the one that found unreadable sectors says so.

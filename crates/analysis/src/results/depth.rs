@@ -93,10 +93,6 @@ fn promise_text(search: &LatencySearch) -> String {
 pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<String> {
     let promise = promise_text(search);
     let first_miss = FirstMiss::of_search(search);
-    if let Some(objection) = objection_to_search(record, search) {
-        let why = uncapitalised(&objection.text());
-        return Some(format!("undecided which depth keeps {promise}: {why}"));
-    }
     for row in &record.measurements {
         if let Some(hang) = &row.data.hang {
             let (depth, why) = (row.data.workload.depth, hang.clause());
@@ -104,6 +100,10 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
                 "undecided which depth keeps {promise}: at depth {depth}, {why}"
             ));
         }
+    }
+    if let Some(objection) = objection_to_search(record, search) {
+        let why = uncapitalised(&objection.text());
+        return Some(format!("undecided which depth keeps {promise}: {why}"));
     }
     let Some(found) = search.found() else {
         let FirstMiss { depth, late } = first_miss?;

@@ -2,6 +2,7 @@
 //! the disk, its link or its controller has to wake up.
 
 use super::rule::*;
+use crate::mechanics::may_have_slept;
 use crate::words::enumerated;
 use diskproof_model::measurement::SILENCE_NS_MIN;
 use diskproof_model::ping::{IdlePoint, PingFigures};
@@ -32,6 +33,10 @@ const AWAKE_SLOW_PARTS: u64 = 10;
 
 /// A very first answer is late from so many times the usual latency on. Chosen, not measured.
 const FIRST_TIMES_MIN: f64 = 10.0;
+
+/// A very first answer of a disk without a motor is a warning from this time on: sessions notice.
+/// Chosen, not measured.
+const FIRST_NS_WARNING: u64 = 1_000_000_000;
 
 /// From this cost of waking up on, sessions notice. Chosen, not measured.
 const COST_NS_WARNING: u64 = 10_000_000;
@@ -118,20 +123,21 @@ struct LateAnswer {
 }
 
 /// A target that took long for its very first answer, and not for the later ones: its disk may have
-/// slept, which is no fault of it. Nothing else was measured of that, so it is a note.
+/// slept, which is no fault of one that rotates. Nothing else was measured of that.
 fn late_first_answer(record: &Record) -> Option<Diagnosis> {
     let mut late = late_answers(record);
     late.sort_by_key(|answer| std::cmp::Reverse(answer.length_ns));
     let first = late.first()?;
-    let target = first.target;
+    let (target, length_ns) = (first.target, first.length_ns);
     let claim = format!(
         "The first request of the run to {} took {}; the disk, or a link or controller before it, \
          may have slept. The first query or commit after such an idle time waits as long.",
         target_path(record, target),
-        format_latency(first.length_ns),
+        format_latency(length_ns),
     );
     let observations = late.into_iter().map(|answer| answer.evidence);
-    let diagnosis = Diagnosis::new(Severity::Note, claim, observations);
+    let severity = severity_of_first_answer(record, target, length_ns);
+    let diagnosis = Diagnosis::new(severity, claim, observations);
     Some(diagnosis.with_remedy(remedy(record, target)))
 }
 
@@ -160,6 +166,16 @@ fn late_answers(record: &Record) -> Vec<LateAnswer> {
         });
     }
     late
+}
+
+/// No motor starts in a disk without one, whose link and power states take milliseconds: nothing
+/// healthy explains a second.
+fn severity_of_first_answer(record: &Record, target: usize, length_ns: u64) -> Severity {
+    let may_have_slept = match record.targets.get(target) {
+        Some(target) => may_have_slept(record, target),
+        None => true,
+    };
+    warning_if(!may_have_slept && length_ns >= FIRST_NS_WARNING)
 }
 
 /// True if the very first answer took far longer than the usual ones of a row.
@@ -389,9 +405,12 @@ mod tests {
     /// A disk in standby starts its motor for the first request of a run.
     #[test]
     fn late_first_answer_is_a_note_and_nothing_else() {
-        let woken = fixture::faulty("random-read-d32", |measurement| {
+        let mut woken = fixture::faulty("random-read-d32", |measurement| {
             measurement.first_answer_ns = 8000 * MS;
         });
+        for layer in &mut woken.targets[0].layers {
+            layer.rotational = Some(true);
+        }
         let finding = check(&woken).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         states(&finding.claim, &["8.00 s"]);
@@ -419,6 +438,26 @@ mod tests {
         let finding = check(&woken).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         assert_eq!(finding.evidence[0].path, "/first_answers/0/length_ns");
+    }
+
+    #[test]
+    fn late_first_answer_of_a_disk_without_a_motor_is_a_warning() {
+        for (first_ms, rotational, severity) in [
+            (8000, Some(false), Severity::Warning),
+            // A link that wakes up, a motor that starts, and a filesystem of unknown disks.
+            (700, Some(false), Severity::Note),
+            (8000, Some(true), Severity::Note),
+            (8000, None, Severity::Note),
+        ] {
+            let mut record = fixture::faulty("random-read-d32", |measurement| {
+                measurement.first_answer_ns = first_ms * MS;
+            });
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = rotational;
+            }
+            let finding = check(&record).unwrap();
+            assert_eq!(finding.severity, severity, "{first_ms} {rotational:?}");
+        }
     }
 
     #[test]

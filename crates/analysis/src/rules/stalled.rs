@@ -100,6 +100,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(search_pause(record));
     pauses.extend(pause_before_survey(record));
     pauses.extend(pause_before_inserts(record));
+    pauses.extend(pauses_of_inserts(record));
     pauses.extend(test_pause(record));
     pauses.extend(files_pause(record));
     pauses.extend(pauses_of_preparation(record));
@@ -363,6 +364,36 @@ fn pause_before_inserts(record: &Record) -> Option<Pause> {
         }
     }
     None
+}
+
+/// The longest commit of each load of INSERTs, where it took far longer than the usual ones. The
+/// server writes to the disk besides, so that a rotating one may keep a commit waiting for longer.
+fn pauses_of_inserts(record: &Record) -> Vec<Pause> {
+    let mut pauses = Vec::new();
+    for (result_index, result) in record.results.iter().enumerate() {
+        let TaskResult::Inserts(inserts) = result else {
+            continue;
+        };
+        for (index, row) in inserts.loads.iter().enumerate() {
+            let (Some(usual_ns), Some(longest_ns)) =
+                (row.figures.latency_p50_ns, row.figures.latency_max_ns)
+            else {
+                continue;
+            };
+            if !is_single_pause(longest_ns, usual_ns) {
+                continue;
+            }
+            let place = row.data.load.subject();
+            let text = format!("for {} in a commit of {place}", format_duration(longest_ns));
+            let path = format!("/results/{result_index}/loads/{index}/figures/latency_max_ns");
+            let evidence = evidence_at(path, longest_ns as f64, SINGLE_NS_MIN as f64, "ns");
+            pauses.push(Pause {
+                warning_ns: warning_of_flushes(record, 0),
+                ..Pause::new(text, longest_ns, evidence)
+            });
+        }
+    }
+    pauses
 }
 
 /// True of a silence in which a rotating disk may have started its motor.
@@ -834,6 +865,37 @@ mod tests {
             &["3.0 s before the requests of the INSERTs"],
         );
         assert_eq!(finding.evidence[0].path, "/results/0/silence_before_ns");
+    }
+
+    /// A commit of a server waits for the disk, whichever step the disk is silent in.
+    #[test]
+    fn commit_of_a_server_that_took_far_longer_than_the_others_is_a_pause() {
+        let severity = |longest_ns: u64, usual_ns: u64, rotational: bool| {
+            let mut record = inserted("a", &[100.0, 101.0]);
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = Some(rotational);
+            }
+            let TaskResult::Inserts(server) = &mut record.results[0] else {
+                panic!("{:?}", record.results);
+            };
+            let figures = &mut server.loads[0].figures;
+            figures.latency_p50_ns = Some(usual_ns);
+            figures.latency_max_ns = Some(longest_ns);
+            check(&record).map(|finding| finding.severity)
+        };
+        let (usual_ns, slow_ns) = (2_000_000, 3 * SECOND);
+        assert_eq!(
+            severity(5 * SECOND, usual_ns, false),
+            Some(Severity::Warning)
+        );
+        assert_eq!(severity(SECOND, usual_ns, false), None);
+        // A disk that is always slow, and one that empties its cache.
+        assert_eq!(severity(5 * SECOND, slow_ns, false), None);
+        assert_eq!(severity(5 * SECOND, usual_ns, true), Some(Severity::Note));
+        assert_eq!(
+            severity(20 * SECOND, usual_ns, true),
+            Some(Severity::Warning)
+        );
     }
 
     /// A scan reads one block at a time, so that nothing else shows the pause.

@@ -1,6 +1,7 @@
 //! `diskproof history`: lists, labels, imports and deletes saved runs. Measures nothing.
 
 use crate::failure::{Exit, Failure};
+use crate::provenance::machine_of;
 use crate::saved::{
     HistoryFileFlag, RecoveredHistory, UnsavedRun, empty_text, history_place, import, is_after,
     load_file, open, open_recovered, parse_label, print_notes, run_id, saved_record, short_id,
@@ -10,6 +11,7 @@ use diskproof_analysis::compare::Limit;
 use diskproof_analysis::trend::{
     TrendOutcome, condition_trends, is_named, outcome_of_trend, trends,
 };
+use diskproof_device::host_facts;
 use diskproof_history::{Filter, History, Listing, SaveOutcome, TargetFilter, UnreadableRun};
 use diskproof_model::figure::{named, threshold_names};
 use diskproof_model::saved::SavedRun;
@@ -133,7 +135,7 @@ pub enum HistoryChange {
         #[command(flatten)]
         history_file: HistoryFileFlag,
     },
-    /// Add records from files, such as those of other machines; known runs stay unchanged
+    /// Add records from files, such as those of other machines; known runs stay
     Import {
         /// Records (.json) or report pages (.html)
         #[arg(value_name = "FILE", required = true)]
@@ -212,7 +214,8 @@ fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     }
     if list.trend {
         let unseen = unseen_runs(list, &unreadable, unsaved);
-        return show_trend(&runs, list, history.as_ref(), &unseen);
+        let judged = runs_of_trends(runs, list);
+        return show_trend(&judged, list, history.as_ref(), &unseen);
     }
     if prints_no_list {
         return Ok(Exit::Done);
@@ -288,6 +291,20 @@ impl UnseenRun {
 struct Condition<'a> {
     limit: &'a Limit,
     trends: Vec<Trend>,
+}
+
+/// The runs whose trends are shown and judged: those of one machine. Without `--host` that is this
+/// one; a history that holds imported runs only has the trend of the machine of the newest one.
+fn runs_of_trends(runs: Vec<SavedRun>, list: &ListFlags) -> Vec<SavedRun> {
+    let this = host_facts();
+    let machine = machine_of(&this);
+    let mut own = runs.clone();
+    own.retain(|run| run.is_of_machine(&this.name, machine.as_deref()));
+    if list.host.is_some() || own.is_empty() {
+        runs
+    } else {
+        own
+    }
 }
 
 fn show_trend(
@@ -448,9 +465,10 @@ fn judged_run(trend: &Trend, now: Timestamp) -> String {
     if is_after(&newest.started, now) {
         return format!("{run} begins in the future, at {}", newest.started);
     }
-    match &newest.objection {
-        Some(code) => format!("{run} has a figure that is not the disk's ({code})"),
-        None => run,
+    match (&newest.objection, newest.change) {
+        (Some(code), _) => format!("{run} has a figure that decides nothing ({code})"),
+        (None, None) => format!("no run before {run} has measured it under the same conditions"),
+        (None, Some(_)) => run,
     }
 }
 
@@ -594,11 +612,13 @@ fn import_files(
     history: Option<&Path>,
 ) -> anyhow::Result<Exit> {
     let mut added = 0;
+    let mut replaced = 0;
     let mut already_known = 0;
     let mut exit = Exit::Done;
     for file in files {
         match import_file(file, label, history) {
             Ok(SaveOutcome::Added) => added += 1,
+            Ok(SaveOutcome::Replaced) => replaced += 1,
             Ok(SaveOutcome::Known) => already_known += 1,
             // Import the remaining files.
             Err(error) => {
@@ -608,6 +628,9 @@ fn import_files(
         }
     }
     let mut text = format!("added {}", counted(added, "run"));
+    if replaced > 0 {
+        text.push_str(&format!(", completed {replaced}"));
+    }
     if already_known > 0 {
         text.push_str(&format!(", {already_known} already in the history"));
     }

@@ -5,7 +5,9 @@ use super::document::judged_quietly;
 use super::document::saved_record;
 use super::place::{Destination, HistoryEnvironment, history_place, open_if_there};
 use crate::failure::Failure;
+use crate::provenance::machine_of;
 use diskproof_analysis::watch::disk_capacity;
+use diskproof_device::host_facts;
 use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun, TargetFilter};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::Plan;
@@ -174,6 +176,7 @@ pub(crate) fn capacities(
     let Some(history) = open_readable(history) else {
         return vec![None; devices.len()];
     };
+    let machine = Machine::this();
     let mut runs: Vec<SavedRun> = Vec::new();
     for verb in CAPACITY_VERBS {
         let filter = Filter {
@@ -188,7 +191,7 @@ pub(crate) fn capacities(
     runs.sort_by(|run, other| other.started.cmp(&run.started));
     devices
         .iter()
-        .map(|device| newest_capacity(device, &runs, &history))
+        .map(|device| newest_capacity(device, &runs, &machine, &history))
         .collect()
 }
 
@@ -196,11 +199,13 @@ pub(crate) fn capacities(
 fn newest_capacity(
     device: &TargetIdentity,
     runs: &[SavedRun],
+    machine: &Machine,
     history: &History,
 ) -> Option<MeasuredCapacity> {
     let layer = device.layers.first()?;
     let candidates = runs
         .iter()
+        .filter(|run| machine.has_disk_of(run, layer))
         .filter(|run| may_concern(run, device, layer))
         .take(CAPACITY_RECORDS_MAX);
     for run in candidates {
@@ -211,6 +216,30 @@ fn newest_capacity(
         }
     }
     None
+}
+
+/// A machine, as runs are told apart by it.
+struct Machine {
+    host: String,
+    /// Its digest; `None` in a container, and where it has none.
+    digest: Option<String>,
+}
+
+impl Machine {
+    /// The machine of this process.
+    fn this() -> Self {
+        let host = host_facts();
+        Self {
+            digest: machine_of(&host),
+            host: host.name,
+        }
+    }
+
+    /// True if the disk of a run can be this one: without a serial number any machine has a disk of
+    /// its name, model and size.
+    fn has_disk_of(&self, run: &SavedRun, disk: &Layer) -> bool {
+        disk.serial.is_some() || run.is_of_machine(&self.host, self.digest.as_deref())
+    }
 }
 
 /// True if the short form of a run names the device. The record of the run decides.
@@ -245,6 +274,7 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
         return None;
     }
     let history = open_readable(history)?;
+    let machine = Machine::this();
     let filter = Filter {
         target: Some(TargetFilter::Path(format!("/dev/{}", disk.name))),
         limit: Some(ACCESS_RUNS_MAX),
@@ -252,6 +282,7 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
     };
     for run in history.list(&filter).ok()?.runs {
         if run.figures.iter().any(|figure| figure.workload == "access")
+            && machine.has_disk_of(&run, disk)
             && let Some(record) = saved_record(&history, &run.run_id)
             && let Some(access) = whole_disk_access(&record, disk)
         {

@@ -178,6 +178,9 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
             notes.extend(damage_warning(&place.path, &saved));
             let id = short_id(&record.run_id);
             notes.push(SaveNote::Saved(match label {
+                _ if saved.outcome == SaveOutcome::Known => {
+                    format!("the history had the whole run {id} already, and is unchanged")
+                }
                 Some(label) => {
                     format!("saved as {id}, label {label}; 'diskproof show {id}' prints it again")
                 }

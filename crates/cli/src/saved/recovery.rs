@@ -162,7 +162,7 @@ fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
             record: &record,
             page: Some(&page),
             label: run.label.as_deref(),
-            source: RunSource::Measured { command: None },
+            source: RunSource::Left,
         };
         save(place, &new)?;
         run.end()
