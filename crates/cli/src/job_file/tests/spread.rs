@@ -488,6 +488,7 @@ fn appending_job_begins_where_its_file_ends() {
         "filename=/data/new\nio_size=2m",
         "filename=/data/new\nnumjobs=2",
         "filename=/data/own:/data/new",
+        "ioengine=mmap\nfilename=/data/new",
         "filename=/data/new\n[b]\nrw=read\nsize=1m\nfilename=/data/new",
     ] {
         let text = format!("[a]\n{append}{options}\n");
