@@ -212,7 +212,7 @@ fn replaced_output_keeps_owner_and_mode() {
 
 #[test]
 fn settings_replace_only_those_of_an_export() {
-    let place = tempfile::tempdir().unwrap();
+    let place = unused_directory();
     let file = place.path().join("postgresql.conf");
     save(&file).unwrap();
     let exported = format!(
@@ -238,7 +238,7 @@ fn settings_replace_only_those_of_an_export() {
 /// The directory of a server takes settings that it is going to include, and nothing else.
 #[test]
 fn output_spares_the_files_of_a_database() {
-    let place = tempfile::tempdir().unwrap();
+    let place = unused_directory();
     let tables = place.path().join("data/base/1");
     std::fs::create_dir_all(&tables).unwrap();
     for name in ["data/PG_VERSION", "data/base/1/1259", "old.json"] {
@@ -266,7 +266,7 @@ fn output_spares_the_files_of_a_database() {
 /// Also where a program opened the file after the run began.
 #[test]
 fn output_spares_the_file_of_a_writer_and_not_of_a_reader() {
-    let place = tempfile::tempdir().unwrap();
+    let place = unused_directory();
     let file = place.path().join("old.json");
     for (redirection, is_replaced) in [("<", true), ("<>", false)] {
         std::fs::write(&file, "old").unwrap();

@@ -196,7 +196,7 @@ impl OptionHelp {
 
 /// False for an option of other I/O engines than this one. Of an engine that no job can use,
 /// nothing is known.
-pub(super) fn engine_has(engine: &str, option: &str) -> bool {
+pub fn engine_has(engine: &str, option: &str) -> bool {
     let mut of_others = false;
     for known in &TABLE.engine_options {
         if known.help.has_name(option) {

@@ -93,7 +93,7 @@ fn option_of_another_engine_is_none() {
         ),
         ("--name=a --nowait=0", "--nowait=0"),
     ] {
-        let Err(DropInError::Usage(text)) = start(&words(line)) else {
+        let Err(DropInError::Usage(text)) = (DROP_IN.start)(&words(line)) else {
             panic!("{line}");
         };
         let expected = format!("unrecognized option '{option}'");

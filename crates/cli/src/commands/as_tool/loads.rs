@@ -2,13 +2,13 @@
 //! that was found, measured and printed.
 
 use super::measuring::measure_as_tool;
-use super::test_files::directory_of_test_file;
 use super::output::{open_output_files, print_end, print_error, print_notes};
+use super::test_files::directory_of_test_file;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};
-use crate::plan_file::KeptFile;
 use crate::output_sink::directory_of;
+use crate::plan_file::KeptFile;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, StdoutForm, admit_all};
 use crate::stdio::print_text;

@@ -30,9 +30,11 @@ pub(super) fn directory_of_test_file(path: &Path) -> Result<PathBuf, String> {
                 return Err("is no regular file; name a file in a directory of the disk".to_owned());
             }
             Ok(_) if is_mount_point(&file) => {
-                return Err("is mounted alone, and its directory may lie on another disk; name a \
+                return Err(
+                    "is mounted alone, and its directory may lie on another disk; name a \
                             file in a directory of the disk"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             Ok(_) => return Ok(directory_of(&file).to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -81,10 +83,16 @@ mod tests {
             let expected = directory.canonicalize().unwrap();
             assert_eq!(found.canonicalize().unwrap(), expected, "{name}");
         }
-        assert_eq!(directory_of_test_file(Path::new("new")).unwrap(), Path::new("."));
+        assert_eq!(
+            directory_of_test_file(Path::new("new")).unwrap(),
+            Path::new(".")
+        );
         // Probing says that it does not exist.
         let missing = here.path().join("missing");
-        assert_eq!(directory_of_test_file(&missing.join("new")).unwrap(), missing);
+        assert_eq!(
+            directory_of_test_file(&missing.join("new")).unwrap(),
+            missing
+        );
     }
 
     /// The disk of a directory is not that of its parent: it may be a mount point.
