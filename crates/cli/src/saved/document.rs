@@ -121,16 +121,26 @@ fn read_up_to_max(from: impl Read) -> io::Result<String> {
     if from.take(bytes_max + 1).read_to_end(&mut bytes)? as u64 > bytes_max {
         return Err(io::Error::other(DocumentError::TooLarge));
     }
-    for (magic, program) in COMPRESSIONS {
-        if bytes.starts_with(magic) {
-            let why = format!("it is compressed; unpack it first, with {program} -d");
-            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-        }
+    if let Some(why) = compressed(&bytes) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     String::from_utf8(bytes).map_err(|_| {
         let why = "it is no text (not valid UTF-8), and so no document of diskproof";
         io::Error::new(io::ErrorKind::InvalidData, why)
     })
+}
+
+/// The reason why a file that begins with these bytes cannot be read; `None` where it is not
+/// compressed.
+pub(crate) fn compressed(start: &[u8]) -> Option<String> {
+    for (magic, program) in COMPRESSIONS {
+        if start.starts_with(magic) {
+            return Some(format!(
+                "it is compressed; unpack it first, with {program} -d"
+            ));
+        }
+    }
+    None
 }
 
 /// The first bytes of compressed files (RFC 1952, RFC 8878, the formats of xz and bzip2), and the

@@ -21,8 +21,8 @@ use diskproof_history::{
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 pub(crate) use document::{
-    SavedDocument, find_within_limit, judged_record, open_document, read_document, read_page,
-    saved_record,
+    SavedDocument, compressed, find_within_limit, judged_record, open_document, read_document,
+    read_page, saved_record,
 };
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use jiff::{SignedDuration, Timestamp};
