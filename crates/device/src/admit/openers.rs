@@ -146,6 +146,11 @@ fn may_write(subject: &Subject<'_>, directory: &Path, pid: u32) -> bool {
         .any(|mapping| mapped_at(subject, directory, &mapping).is_some())
 }
 
+/// The bits of the flags of a descriptor that say whether it reads or writes (`O_ACCMODE`).
+const ACCESS_MODE: u32 = 0o3;
+/// Their value where it only reads.
+const READ_ONLY: u32 = 0;
+
 /// True if the flags of a descriptor in its fdinfo (proc_pid_fdinfo(5)) let it write.
 fn is_open_for_writing(info: &Path) -> bool {
     let text = std::fs::read_to_string(info).unwrap_or_default();
@@ -155,7 +160,7 @@ fn is_open_for_writing(info: &Path) -> bool {
     match flags {
         // A descriptor for the place alone neither reads nor writes.
         Some(flags) if flags.contains(OFlags::PATH) => false,
-        Some(flags) => flags.intersects(OFlags::WRONLY | OFlags::RDWR),
+        Some(flags) => flags.bits() & ACCESS_MODE != READ_ONLY,
         None => false,
     }
 }
