@@ -94,26 +94,30 @@ fn format_of_output(path: &Path) -> Option<&'static Format> {
     }
 }
 
-/// Longer names of hosts are cut, so that rank and run id fit into the name of a file. Linux has no
-/// longer ones (HOST_NAME_MAX).
-const HOST_CHARS_MAX: usize = 64;
+/// Longer names of hosts and runs are cut, so that all of them fit into the name of a file. Linux
+/// has no longer ones of hosts (HOST_NAME_MAX), and a run id of ours is shorter.
+const PART_CHARS_MAX: usize = 64;
 
 /// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs have the same.
 fn file_name(record: &Record) -> String {
-    let host: String = record
-        .host
-        .name
-        .chars()
+    let host = part_of_name(&record.host.name);
+    // A record is a file that anybody may have written.
+    let run_id = part_of_name(&record.run_id);
+    match record.host.rank {
+        Some(rank) => format!("{host}-{}-{run_id}.json", rank.rank),
+        None => format!("{host}-{run_id}.json"),
+    }
+}
+
+/// A text as a part of the name of a file: it leads to no other directory.
+fn part_of_name(text: &str) -> String {
+    text.chars()
         .map(|letter| match letter {
             letter if letter.is_ascii_alphanumeric() || "-_.".contains(letter) => letter,
             _ => '_',
         })
-        .take(HOST_CHARS_MAX)
-        .collect();
-    match record.host.rank {
-        Some(rank) => format!("{host}-{}-{}.json", rank.rank, record.run_id),
-        None => format!("{host}-{}.json", record.run_id),
-    }
+        .take(PART_CHARS_MAX)
+        .collect()
 }
 
 /// Opens the files of a record: before the run, so that a wrong path is an error at once and not
@@ -287,4 +291,25 @@ pub(crate) fn note_written(path: &Path, bytes: u64, verbosity: Verbosity) {
 
 fn written_text(path: &Path, bytes: u64) -> String {
     format!("{} ({})", path.display(), format_file_size(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_of_a_record_leads_to_no_other_directory() {
+        let mut record = diskproof_analysis::fixture::record();
+        let ours = record.run_id.clone();
+        assert!(file_name(&record).ends_with(&format!("-{ours}.json")));
+        record.host.name = "../db".to_owned();
+        record.run_id = "results/../../../evil".to_owned();
+        let name = file_name(&record);
+        assert!(
+            !name.contains('/') && name.ends_with("-results_.._.._.._evil.json"),
+            "{name}"
+        );
+        record.run_id = "x".repeat(10_000);
+        assert!(file_name(&record).len() < 255);
+    }
 }

@@ -76,7 +76,11 @@ impl OutputSink {
             Err(errno) => return Err(open_error(errno)),
         };
         let stat = fstat(&held).map_err(open_error)?;
-        if !is_file(&stat) || place.is_mount_point() || is_standard_stream(&stat) {
+        if !is_file(&stat) || is_standard_stream(&stat) {
+            return Self::as_it_is(held);
+        }
+        if place.is_mount_point() {
+            place.check_foreign()?;
             return Self::as_it_is(held);
         }
         match role_of_file(&stat) {
@@ -108,6 +112,7 @@ impl OutputSink {
             Self::Replace(place) => {
                 check_name_length(&place.name)?;
                 place.check_replaceable()?;
+                place.check_foreign()?;
                 let created = match trial {
                     Trial::Create => place.try_to_create(),
                     Trial::Permission => {

@@ -5,7 +5,7 @@
 
 use crate::drop_in::Started;
 use crate::fixture::{device, directory, file, measurement, result, surface, words};
-use crate::load::{DropInLoad, NextPrinter, PlanContext, PrimeRequest};
+use crate::load::{DropInLoad, LoadTarget, NextPrinter, PlanContext, PrimeRequest};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::files::{
     FileOperation, FileOrder, FileStep, FileStepMeasurement, FilesMeasurement,
@@ -201,6 +201,13 @@ impl Dump {
         loop {
             let (path, is_new) = (load.head().target.path().clone(), line.contains("of=new"));
             let target = match path.to_str() {
+                _ if matches!(load.head().target, LoadTarget::Nameless(_)) => {
+                    if path.starts_with("/dev/sda") {
+                        device(10 << 30)
+                    } else {
+                        directory()
+                    }
+                }
                 Some("/dev/sda" | "/dev/sdb") => device(10 << 30),
                 Some(".") | Some("/data") => directory(),
                 _ if is_new => directory(),

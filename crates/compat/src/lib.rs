@@ -33,8 +33,8 @@ mod zcav;
 pub use drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatment};
 pub use fio::values as fio_values;
 pub use fio::{
-    FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
-    fio_value_error,
+    FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_engine_has, fio_hint, fio_option,
+    fio_similar, fio_value_error,
 };
 pub use job_command::{CommandTime, JobCommand};
 pub use jobs::{

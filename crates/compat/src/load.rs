@@ -5,7 +5,7 @@ use crate::printer::{DropInError, PrimePrinter, ToolPrinter};
 use diskproof_model::plan::Plan;
 use diskproof_model::primes::PrimeLoad;
 use diskproof_model::target::TargetIdentity;
-use std::path::{Display, Path, PathBuf};
+use std::path::{Display, PathBuf};
 
 /// A target as the command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,21 +14,16 @@ pub enum LoadTarget {
     Existing(PathBuf),
     /// A file that is created where it does not exist, and stays.
     Output(PathBuf),
+    /// A file that the tool makes for its test. It is neither created nor written here: a scratch
+    /// file without a name lies in its directory.
+    Nameless(PathBuf),
 }
 
 impl LoadTarget {
-    /// The directory in which a tool would make this file.
-    pub(crate) fn directory_of(file: &Path) -> Self {
-        match file.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => Self::Existing(parent.to_owned()),
-            _ => Self::Existing(PathBuf::from(".")),
-        }
-    }
-
     /// The path as given.
     pub fn path(&self) -> &PathBuf {
         match self {
-            Self::Existing(path) | Self::Output(path) => path,
+            Self::Existing(path) | Self::Output(path) | Self::Nameless(path) => path,
         }
     }
 }
@@ -36,7 +31,8 @@ impl LoadTarget {
 /// The facts of this machine and target that a plan is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// The target, identified. For an output that does not exist yet, its directory.
+    /// The target, identified. For an output that does not exist yet, and for a file without a name,
+    /// its directory.
     pub target: &'a TargetIdentity,
     /// Seed of every random choice.
     pub seed: u64,

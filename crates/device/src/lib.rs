@@ -40,8 +40,9 @@ mod watch;
 mod write_cache;
 
 pub use admit::{
-    Admission, Consent, Intent, Overwriting, UnknownContent, admit, admit_requests,
-    check_space_together, scratch_bytes_max,
+    Admission, Consent, DatabaseDirectory, ForeignData, Intent, Overwriting, UnknownContent,
+    Writer, admit, admit_requests, check_space_together, judge_output_directory,
+    judge_replaced_file, scratch_bytes_max,
 };
 pub use counters::disk_tally::DiskTally;
 pub use counters::processes::{ActiveProcesses, ProcessActivity};

@@ -177,6 +177,18 @@ impl HistoryError {
         )
     }
 
+    /// True if a folder on the way to the history does not exist: the user mistyped it, or its
+    /// disk is not mounted.
+    pub fn lacks_folder(&self) -> bool {
+        match self {
+            Self::Unreachable { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ),
+            _ => false,
+        }
+    }
+
     /// A file of the history that is not this program's, and why as the rest of a sentence.
     pub(crate) fn not_ours(path: &Path, why: &'static str) -> Self {
         Self::NotOurs {

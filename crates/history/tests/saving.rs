@@ -102,6 +102,8 @@ fn missing_folders_are_made_for_the_owner_only_where_that_is_wanted() {
     let path = home.path().join(".local/state/diskproof/history.db");
     let refused = save_run(&place_of_file(&path), "a");
     assert!(matches!(refused, Err(HistoryError::Unreachable { .. })));
+    let before = diskproof_history::refuse_foreign(&place_of_file(&path));
+    assert!(before.is_err_and(|error| error.lacks_folder()));
     assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
     let made = HistoryPlace {
         path: path.clone(),

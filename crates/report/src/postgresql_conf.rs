@@ -19,6 +19,10 @@ const WORD_BYTES_MAX: usize = 63;
 /// them (`*`: no limit), their names, and why.
 const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 
+/// The start of every file of this format: an output replaces no other settings. It is short
+/// enough to stand on one line, whatever follows.
+pub const SETTINGS_START: &str = "# Settings from the figures of";
+
 /// Writes the settings.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     write_head(record, out)?;
@@ -66,7 +70,7 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let version = &record.tool.version;
     let start = start_text(&record.started);
     let origin = format!("{path}: run {run} of diskproof {version}, {start}.");
-    write_comment(out, &format!("Settings from the figures of {origin}"))?;
+    write_comment(out, &format!("{} {origin}", &SETTINGS_START["# ".len()..]))?;
     match record.plan.questions.postgres_version {
         Some(version) => write_comment(out, &format!("For PostgreSQL {version}."))?,
         None => write_comment(
@@ -207,6 +211,7 @@ mod tests {
             });
         }
         let text = crate::fixture::written(|out| write_record(&record, out));
+        assert!(text.starts_with(SETTINGS_START));
         assert!(
             text.is_ascii() && text.contains("#   fsync, synchronous_commit: "),
             "{text}"

@@ -10,6 +10,7 @@ mod loads;
 mod measuring;
 mod output;
 mod primes;
+mod test_files;
 
 use crate::failure::{Exit, Failure, is_refused, open_error, report};
 use crate::flags::MeasuringFlags;

@@ -17,10 +17,10 @@ mod values;
 mod verify;
 
 use super::jobs::{Cache, FioJob};
-use super::sections::{Section, Setting};
+use super::sections::{Scope, Section, Setting};
 use super::translation::{JobFileError, Translated, Translation};
 use diskproof_compat::{
-    FioCondition, FioHandling, FioOption, fio_option, fio_similar, fio_value_error,
+    FioCondition, FioHandling, FioOption, fio_engine_has, fio_option, fio_similar, fio_value_error,
 };
 use diskproof_model::op::OpKind;
 use diskproof_model::rw::Order;
@@ -159,6 +159,13 @@ impl JobReader<'_> {
         let Some(option) = fio_option(&setting.option.key) else {
             return Err(unknown_option(setting));
         };
+        let engine = self.engine_before(setting);
+        if self.translation.is_as_fio() && !fio_engine_has(engine, &setting.option.key) {
+            return Err(setting.error(format!(
+                "fio has no such option for the engine {engine}; name its engine in the same \
+                 section, or remove it"
+            )));
+        }
         let value = setting.option.value.as_deref();
         if option.is_boolean && !matches!(value, None | Some("0" | "1")) {
             return Err(setting.error("write 0 or 1"));
@@ -179,6 +186,22 @@ impl JobReader<'_> {
             }
             FioHandling::Translated | FioHandling::Hint => Ok(()),
         }
+    }
+
+    /// The I/O engine that decides whether fio knows a setting: that of the setting's own section
+    /// or of the global ones before it; fio's default without one.
+    fn engine_before(&self, setting: &Setting) -> &str {
+        for other in self.section.settings.iter().rev() {
+            let is_before = other.pass <= setting.pass
+                && (setting.scope == Scope::Own || other.scope == Scope::Global);
+            if is_before
+                && other.option.key == "ioengine"
+                && let Some(engine) = &other.option.value
+            {
+                return engine;
+            }
+        }
+        "psync"
     }
 
     /// Refuses an option that changes the load, unless the job is one in which it does not.

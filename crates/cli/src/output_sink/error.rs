@@ -2,7 +2,7 @@
 
 use super::name::{NAME_BYTES_MAX, directory_of};
 use crate::input_files::InputRole;
-use diskproof_device::PathError;
+use diskproof_device::{ForeignData, PathError};
 use diskproof_model::shell::quoted;
 use rustix::io::Errno;
 use std::io;
@@ -59,6 +59,10 @@ impl From<OutputError> for io::Error {
 
 pub(super) fn input_error(role: InputRole) -> OutputError {
     OutputError::refused(format!("{}; name another file", role.refusal()))
+}
+
+pub(super) fn foreign_error(foreign: &ForeignData) -> OutputError {
+    OutputError::refused(format!("{foreign}; name another file"))
 }
 
 pub(super) fn open_error(errno: Errno) -> OutputError {

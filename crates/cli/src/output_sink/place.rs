@@ -1,12 +1,14 @@
 //! Replaces the file that has a name in a directory by a complete new one.
 
 use super::content::{NEW_FILE, OWNER_ONLY, fill};
-use super::error::{OutputError, REPLACED_TEXT, input_error, name_length_error};
-use super::file_kind::{is_file, is_same};
+use super::error::{OutputError, REPLACED_TEXT, foreign_error, input_error, name_length_error};
+use super::file_kind::{is_file, is_same, proc_path};
 use super::name::{NAME_BYTES_MAX, temporary_name};
 use super::race::exchange_point;
 use crate::input_files::role_of_file;
+use diskproof_device::{judge_output_directory, judge_replaced_file};
 use diskproof_report::format::WriteContent;
+use diskproof_report::postgresql_conf::SETTINGS_START;
 use rustix::fs::{
     AtFlags, Mode, OFlags, Stat, StatxAttributes, StatxFlags, fstat, openat, renameat, statat,
     statx, unlinkat,
@@ -15,10 +17,10 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Bytes that are kept free for the name of a chart, which takes the place of `%`. Chosen: longer
 /// than any of them.
@@ -85,10 +87,38 @@ impl Place {
         Ok(())
     }
 
+    /// Refuses what belongs to another program, though this user may write it: an output is no
+    /// consent to lose a file of a database.
+    pub(super) fn check_foreign(&self) -> Result<(), OutputError> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let existing = openat(&self.folder, &self.name, flags, Mode::empty()).ok();
+        if self.is_settings() {
+            // The server includes such a file from its own directory.
+            if existing.as_ref().is_some_and(|held| !is_own_settings(held)) {
+                return Err(OutputError::refused(OTHER_SETTINGS));
+            }
+        } else {
+            judge_output_directory(self.folder.as_fd())
+                .map_err(|foreign| foreign_error(&foreign))?;
+        }
+        match existing {
+            Some(held) => {
+                judge_replaced_file(held.as_fd()).map_err(|foreign| foreign_error(&foreign))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// True for a name under which a server reads its settings, such as postgresql.conf.
+    fn is_settings(&self) -> bool {
+        Path::new(&self.name).extension() == Some(OsStr::new("conf"))
+    }
+
     /// Writes the document under a temporary name and renames it: the file is complete at every
     /// moment.
     pub(super) fn replace(&self, write: &WriteContent<'_>) -> io::Result<u64> {
         self.check_replaceable()?;
+        self.check_foreign()?;
         let replaced = self.existing_file()?;
         if let Some(role) = replaced.as_ref().and_then(role_of_file) {
             return Err(input_error(role).into());
@@ -162,6 +192,25 @@ impl Place {
 struct TemporaryFile {
     name: OsString,
     file: File,
+}
+
+/// The reason to keep settings that are not ours.
+const OTHER_SETTINGS: &str = "exists and is not one of diskproof's files of settings, so replacing \
+                              it would lose those of a server; name another file, and include it";
+
+/// True if a file of settings was written by an export, or is empty.
+fn is_own_settings(held: &OwnedFd) -> bool {
+    let mut start = Vec::new();
+    match File::open(proc_path(held)) {
+        Ok(file) => {
+            let is_read = file
+                .take(SETTINGS_START.len() as u64)
+                .read_to_end(&mut start)
+                .is_ok();
+            is_read && SETTINGS_START.as_bytes().starts_with(&start)
+        }
+        Err(_) => false,
+    }
 }
 
 /// Refuses a name that the filesystem, or the name of a chart made of it, has no room for.

@@ -209,3 +209,85 @@ fn replaced_output_keeps_owner_and_mode() {
         std::fs::remove_file(&path).unwrap();
     }
 }
+
+#[test]
+fn settings_replace_only_those_of_an_export() {
+    let place = unused_directory();
+    let file = place.path().join("postgresql.conf");
+    save(&file).unwrap();
+    let exported = format!(
+        "{} /data: run 1.\n",
+        diskproof_report::postgresql_conf::SETTINGS_START
+    );
+    for (content, is_replaced) in [
+        (exported.as_str(), true),
+        ("", true),
+        ("# PostgreSQL configuration file\nport = 5432\n", false),
+        ("new", false),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let sink = OutputSink::find(&file).unwrap();
+        assert_eq!(sink.check(Trial::Create).is_ok(), is_replaced, "{content}");
+        assert_eq!(save(&file).is_ok(), is_replaced, "{content}");
+        if !is_replaced {
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        }
+    }
+}
+
+/// The directory of a server takes settings that it is going to include, and nothing else.
+#[test]
+fn output_spares_the_files_of_a_database() {
+    let place = unused_directory();
+    let tables = place.path().join("data/base/1");
+    std::fs::create_dir_all(&tables).unwrap();
+    for name in ["data/PG_VERSION", "data/base/1/1259", "old.json"] {
+        std::fs::write(place.path().join(name), "old").unwrap();
+    }
+    for (name, is_written) in [
+        ("data/PG_VERSION", false),
+        ("data/base/1/1259", false),
+        ("data/base/1/new.json", false),
+        ("data/conf.d.conf", true),
+        ("old.json", true),
+        ("new.json", true),
+    ] {
+        let path = place.path().join(name);
+        let before = std::fs::read(&path).ok();
+        let checked = OutputSink::find(&path).and_then(|sink| sink.check(Trial::Permission));
+        assert_eq!(checked.is_ok(), is_written, "{name}");
+        assert_eq!(save(&path).is_ok(), is_written, "{name}");
+        if !is_written {
+            assert_eq!(std::fs::read(&path).ok(), before, "{name}");
+        }
+    }
+}
+
+/// Also where a program opened the file after the run began.
+#[test]
+fn output_spares_the_file_of_a_writer_and_not_of_a_reader() {
+    let place = unused_directory();
+    let file = place.path().join("old.json");
+    for (redirection, is_replaced) in [("<", true), ("<>", false)] {
+        std::fs::write(&file, "old").unwrap();
+        let sink = OutputSink::find(&file).unwrap();
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", &format!("exec 5{redirection}\"$0\"; echo; read line")])
+            .arg(&file)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut [0]).unwrap();
+        let output = OutputFile {
+            path: file.clone(),
+            write: Box::new(|out| out.write_all(b"new")),
+        };
+        let saved = sink.save(&output.write);
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(saved.is_ok(), is_replaced, "{redirection}");
+        let content = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(content, if is_replaced { "new" } else { "old" });
+    }
+}

@@ -116,14 +116,41 @@ fn within<T: Send + 'static>(
 
 /// Reads text up to the limit of a document: a device such as /dev/zero never ends.
 fn read_up_to_max(from: impl Read) -> io::Result<String> {
-    let mut text = String::new();
+    let mut bytes = Vec::new();
     let bytes_max = DOCUMENT_BYTES_MAX as u64;
-    if from.take(bytes_max + 1).read_to_string(&mut text)? as u64 > bytes_max {
-        Err(io::Error::other(DocumentError::TooLarge))
-    } else {
-        Ok(text)
+    if from.take(bytes_max + 1).read_to_end(&mut bytes)? as u64 > bytes_max {
+        return Err(io::Error::other(DocumentError::TooLarge));
     }
+    if let Some(why) = compressed(&bytes) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    String::from_utf8(bytes).map_err(|_| {
+        let why = "it is no text (not valid UTF-8), and so no document of diskproof";
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    })
 }
+
+/// The reason why a file that begins with these bytes cannot be read; `None` where it is not
+/// compressed.
+pub(crate) fn compressed(start: &[u8]) -> Option<String> {
+    for (magic, program) in COMPRESSIONS {
+        if start.starts_with(magic) {
+            return Some(format!(
+                "it is compressed; unpack it first, with {program} -d"
+            ));
+        }
+    }
+    None
+}
+
+/// The first bytes of compressed files (RFC 1952, RFC 8878, the formats of xz and bzip2), and the
+/// program that unpacks each.
+const COMPRESSIONS: [(&[u8], &str); 4] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\x00", "xz"),
+    (b"BZh", "bzip2"),
+];
 
 /// Reads a record or comparison from JSON or from a report page.
 fn parse(text: &str) -> Result<AnyDocument, String> {
@@ -131,17 +158,32 @@ fn parse(text: &str) -> Result<AnyDocument, String> {
     let document = if start.starts_with('<') {
         let json = diskproof_report::html::page_json(text).map_err(|error| error.to_string())?;
         AnyDocument::from_json(&json)
+    } else if is_array(start) {
+        return Err(
+            "this is a JSON array, and not one diskproof record; save each of its elements \
+                    as a file of its own (jq '.[0]', jq '.[1]', …)"
+                .to_owned(),
+        );
     } else {
         AnyDocument::from_json(json_of_log(start))
     };
     document.map_err(|error| format!("{error}{}", error.remedy()))
 }
 
+/// True for a whole JSON array.
+fn is_array(text: &str) -> bool {
+    text.starts_with('[') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 /// The JSON object in a log that holds stdout and stderr, such as that of a container: progress and
 /// notes stand on lines before and after it. Other text is returned as it is.
 fn json_of_log(text: &str) -> &str {
+    if text.starts_with('[') {
+        // Cut behind its last object, it would look truncated.
+        return text;
+    }
     let from_object = match text.find("\n{") {
-        Some(line_end) if !text.starts_with(['{', '[']) => &text[line_end + 1..],
+        Some(line_end) if !text.starts_with('{') => &text[line_end + 1..],
         _ => text,
     };
     match from_object.rfind("\n}") {
@@ -235,6 +277,11 @@ mod tests {
             ("", "diskproof record"),
             ("[]", "diskproof record"),
             ("{}", "diskproof record"),
+            (
+                "[{\n\"schema\": \"diskproof.record/3\"\n},\n{\n}]\n",
+                "JSON array",
+            ),
+            ("[{\n}, {\n}", "truncated"),
             ("{\"schema\": 1}", "diskproof record"),
             ("{\"plan\": {}}", "diskproof record"),
             ("{\"schema\": \"diskproof.record/3\"}", "damaged"),
@@ -243,5 +290,20 @@ mod tests {
             let error = parse(text).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn compressed_file_is_named_as_such() {
+        let error_of = |bytes: &[u8]| read_up_to_max(bytes).unwrap_err().to_string();
+        for (bytes, part) in [
+            (&b"\x1f\x8b\x08\x00"[..], "gzip -d"),
+            (b"\x28\xb5\x2f\xfd\x00", "zstd -d"),
+            (b"\xfd7zXZ\x00\x00", "xz -d"),
+            (b"BZh91AY", "bzip2 -d"),
+            (b"{\xff}", "UTF-8"),
+        ] {
+            assert!(error_of(bytes).contains(part), "{}", error_of(bytes));
+        }
+        assert_eq!(read_up_to_max(&b"{}"[..]).unwrap(), "{}");
     }
 }

@@ -21,8 +21,8 @@ use diskproof_history::{
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 pub(crate) use document::{
-    SavedDocument, find_within_limit, judged_record, open_document, read_document, read_page,
-    saved_record,
+    SavedDocument, compressed, find_within_limit, judged_record, open_document, read_document,
+    read_page, saved_record,
 };
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use jiff::{SignedDuration, Timestamp};
@@ -196,8 +196,8 @@ fn not_saved(error: &HistoryError) -> SaveNote {
     SaveNote::Unsaved(error.to_string())
 }
 
-/// Refuses, before anything is measured, a history that the user named and that is no file, or
-/// would need one which diskproof did not make. Any other trouble with it is reported when the run
+/// Refuses, before anything is measured, a history that the user named and that is no file, lies in
+/// a folder that does not exist, or would need a file which diskproof did not make. Any other trouble with it is reported when the run
 /// is saved.
 pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Failure> {
     if options.no_history {
@@ -209,6 +209,10 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
     };
     match history_answer(&in_resolved_folder(place)?, refuse_foreign) {
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
+        // As of an output: a mistyped path costs no run.
+        Err(Failure::History(error)) if error.lacks_folder() => {
+            Err(Failure::Usage(error.to_string()))
+        }
         _ => Ok(()),
     }
 }

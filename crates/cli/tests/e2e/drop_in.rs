@@ -336,6 +336,12 @@ fn iozone_prints_its_table_and_spares_the_file_of_its_name() {
         (&["iozone", "-t", "2"][..], "diskproof run --jobs"),
         (&["iozone", "-i", "9"], "use -i 0 to -i 5"),
         (&["iozone", "-f", "/nowhere/file"], "/nowhere"),
+        // Its disk may be another than that of its parent.
+        (&["iozone", "-i", "0", "-f", text(here.path())], "directory"),
+        (
+            &["pg_test_fsync", "-s", "1", "-f", text(here.path())],
+            "directory",
+        ),
         (&["iozone", "-i", "0", "-f", "/dev/zero"], "/dev"),
     ] {
         let ran = as_tool(words);

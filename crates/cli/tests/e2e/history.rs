@@ -310,6 +310,9 @@ fn named_history_that_is_no_file_is_refused_before_the_run() {
         &|| std::os::unix::fs::symlink("nowhere", &path).unwrap(),
         &pipe,
     ];
+    // A mistyped folder costs no run either.
+    let ran = here.line(&format!("{MOMENT} --history nowhere/own.db"));
+    ran.exits(2).shows_nothing().tells("nowhere/own.db");
     for put in put {
         put();
         for line in [MOMENT, "run --dry-run"] {

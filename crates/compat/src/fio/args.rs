@@ -1,7 +1,7 @@
 //! Reads the command line of fio: job files, and jobs made of options.
 
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
-use super::option_help::{engine_help, option_help};
+use super::option_help::{engine_has, engine_help, option_help};
 use super::print::{FioOutput, FioPrinter};
 use super::values::time_ns;
 use crate::command::{GivenArguments, GivenOption};
@@ -85,6 +85,9 @@ fn general_option(name: &str) -> Option<&'static DropInOption> {
     DROP_IN.options.iter().find(|option| option.long == long)
 }
 
+/// The engine of a job that names none.
+const DEFAULT_ENGINE: &str = "psync";
+
 /// fio's error about the command line.
 fn usage(text: &str) -> DropInError {
     DROP_IN.usage_error(text, "")
@@ -117,6 +120,10 @@ impl FioArguments {
             None => (option, None),
         };
         let name = full_name(given_name)?;
+        // A script probes for an option so.
+        if !engine_has(self.engine(), &name) {
+            return Err(usage(&format!("unrecognized option '--{option}'")));
+        }
         let general = general_option(&name);
         let takes_value = match general {
             Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
@@ -190,6 +197,21 @@ impl FioArguments {
             Some(job) => job.options.push(option),
             None => self.global.push(option),
         }
+    }
+
+    /// The I/O engine of the job that has begun, as far as its options name it. As in fio, it
+    /// decides which options may follow.
+    fn engine(&self) -> &str {
+        let of_job = self.jobs.last().filter(|_| self.in_job);
+        let of_job = of_job.map(|job| job.options.as_slice()).unwrap_or_default();
+        for option in of_job.iter().rev().chain(self.global.iter().rev()) {
+            if option.key == "ioengine"
+                && let Some(engine) = &option.value
+            {
+                return engine;
+            }
+        }
+        DEFAULT_ENGINE
     }
 
     /// The jobs of the whole command line, or the text or error that fio prints in their place.

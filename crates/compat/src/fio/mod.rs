@@ -26,4 +26,5 @@ pub(crate) use args::DROP_IN;
 pub use job_options::{
     FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
 };
+pub use option_help::engine_has as fio_engine_has;
 pub use option_values::fio_value_error;

@@ -194,6 +194,21 @@ impl OptionHelp {
     }
 }
 
+/// False for an option of other I/O engines than this one. Of an engine that no job can use,
+/// nothing is known.
+pub fn engine_has(engine: &str, option: &str) -> bool {
+    let mut of_others = false;
+    for known in &TABLE.engine_options {
+        if known.help.has_name(option) {
+            if known.engines.contains(&engine) {
+                return true;
+            }
+            of_others = true;
+        }
+    }
+    !of_others || !ENGINES.contains(&engine)
+}
+
 /// The facts of an option under its first name, also of one of I/O engines.
 pub(super) fn help_of(name: &str) -> Option<&'static OptionHelp> {
     let of_engines = TABLE.engine_options.iter().map(|option| &option.help);

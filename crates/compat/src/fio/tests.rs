@@ -50,7 +50,7 @@ fn options_before_the_first_name_apply_to_every_job() {
 /// As fio 3.33: their values stand only behind `=`.
 #[test]
 fn options_of_engines_need_no_value() {
-    let line = "--name=a --hipri --fixedbufs --registerfiles --sqthread_poll --userspace_reap \
+    let line = "--name=a --ioengine=io_uring --hipri --fixedbufs --registerfiles --sqthread_poll \
                 --rw=read";
     let read = request(line);
     let JobSource::Options { jobs, .. } = &read.sources[0] else {
@@ -63,10 +63,42 @@ fn options_of_engines_need_no_value() {
         .collect();
     assert_eq!(keys.len(), 6, "{keys:?}");
     assert!(
-        jobs[0].options[..5]
+        jobs[0].options[1..5]
             .iter()
             .all(|option| option.value.is_none())
     );
+}
+
+/// As fio 3.33: the engine that stands before an option decides.
+#[test]
+fn option_of_another_engine_is_none() {
+    for line in [
+        "--ioengine=pvsync2 --name=a --hipri --rw=read",
+        "--name=a --ioengine=libaio --userspace_reap --ioengine=psync --rw=read",
+        "--name=a --ioengine=libaio --userspace_reap=0 --rw=read",
+    ] {
+        request(line);
+    }
+    for (line, option) in [
+        ("--name=a --hipri --ioengine=io_uring", "--hipri"),
+        ("--hipri --name=a", "--hipri"),
+        ("--name=a --ioengine=libaio --fixedbufs=1", "--fixedbufs=1"),
+        (
+            "--ioengine=libaio --name=a --ioengine=psync --userspace_reap",
+            "--userspace_reap",
+        ),
+        (
+            "--name=a --ioengine=libaio --name=b --userspace_reap",
+            "--userspace_reap",
+        ),
+        ("--name=a --nowait=0", "--nowait=0"),
+    ] {
+        let Err(DropInError::Usage(text)) = (DROP_IN.start)(&words(line)) else {
+            panic!("{line}");
+        };
+        let expected = format!("unrecognized option '{option}'");
+        assert!(text.contains(&expected), "{line}: {text}");
+    }
 }
 
 #[test]

@@ -17,7 +17,6 @@ use print::{
     COLUMNS, Column, DataDirection, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling,
     test_number,
 };
-use std::path::Path;
 use std::sync::LazyLock;
 
 /// The entry of IOzone in [`crate::drop_ins`].
@@ -30,6 +29,8 @@ const MIB: u64 = 1 << 20;
 const FILE_KIB_DEFAULT: u64 = 512;
 /// IOzone's default of -r, and of -y with -a.
 const RECORD_KIB_DEFAULT: u64 = 4;
+/// IOzone's default of -f.
+const DEFAULT_FILE: &str = "iozone.tmp";
 /// IOzone's default of -n: the smallest file of -a.
 const AUTO_FILE_KIB_MIN: u64 = 64;
 /// IOzone's default of -g: the largest file of -a.
@@ -172,9 +173,9 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
     }
     notes.extend(given.notes.iter().cloned());
     let sizes = read_sizes(given)?;
-    let file = Path::new(given.value("f").unwrap_or_default());
+    let file = given.value("f").unwrap_or(DEFAULT_FILE);
     Ok(PairsLoad {
-        head: LoadHead::new(LoadTarget::directory_of(file), notes),
+        head: LoadHead::new(LoadTarget::Nameless(file.into()), notes),
         printer: MatrixPrinter {
             head: String::new(),
             sizes,

@@ -73,7 +73,7 @@ fn read(given: &GivenArguments) -> Result<FsyncLoad, String> {
         opening,
         head: LoadHead {
             fills_scratch_file: true,
-            ..LoadHead::new(LoadTarget::directory_of(Path::new(file)), notes)
+            ..LoadHead::new(LoadTarget::Nameless(file.into()), notes)
         },
         seconds,
     })

@@ -87,7 +87,8 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
             "The '{test}' test requires a command argument. See 'sysbench {test} help'"
         ))),
         ["fileio" | "cpu", other, ..] => Err(command_error(&format!("Unknown command: {other}"))),
-        [] => Err(DropInError::Usage(help())),
+        // The tool then reads a script from stdin, and an empty one is no error.
+        [] => Ok(Started::help(&help())),
         [other, ..] => Err(fatal(format!(
             "the test '{other}' measures no disk and is not supported; use the real sysbench"
         ))),

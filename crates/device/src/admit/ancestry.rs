@@ -58,6 +58,11 @@ impl Ancestor {
         }
     }
 
+    /// True if it surely holds something of this name.
+    pub(crate) fn shows(&self, name: &str) -> bool {
+        accessat(&self.fd, name, rustix::fs::Access::EXISTS, AtFlags::empty()).is_ok()
+    }
+
     /// Up to so many names in it. Fails where they may not be read. Needs no /proc.
     pub(crate) fn names(&self, at_most: usize) -> std::io::Result<Vec<String>> {
         // Its own descriptor may stand for the path alone, by which nothing is read.
@@ -110,7 +115,8 @@ impl Ancestry {
         Err(Errno::STALE)
     }
 
-    fn climb(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
+    /// The directories above one that is held, with the names that they have now.
+    pub(crate) fn climb(directory: BorrowedFd<'_>) -> Result<Self, Errno> {
         let mut nearest_first = vec![Ancestor::open(directory, ".")?];
         for _ in 0..DEPTH_MAX {
             let Some(last) = nearest_first.last() else {

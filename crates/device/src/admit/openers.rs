@@ -8,7 +8,7 @@ use crate::kernel::mounts::unescape;
 use crate::kernel::naming::{errno_name, errno_of};
 use crate::kernel::syscalls::have_one_file_table;
 use crate::kernel::sysroot::{SysRoot, read_text, try_list, value_of};
-use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -77,6 +77,100 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
         }
     }
     openers
+}
+
+/// A process that may change a file: it holds it open for writing, or has it mapped for that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    /// The id of the process.
+    pub pid: u32,
+    /// The name of its program.
+    pub name: String,
+}
+
+/// The first other process that may change a file; `None` where there is none, and where this user
+/// may not see it. The programs that started this one do not count: they passed it the name, as a
+/// script does that had the file made for this output (mkstemp).
+pub(super) fn find_writer(root: &SysRoot, id: FileId) -> Option<Writer> {
+    let subject = Subject::File { path: "it", id };
+    let callers = callers(root);
+    for pid in root.try_other_processes().unwrap_or_default() {
+        let directory = root.proc.join(pid.to_string());
+        if !callers.contains(&pid) && may_write(&subject, &directory, pid) {
+            let name = read_text(&directory.join("comm")).unwrap_or_default();
+            return Some(Writer { pid, name });
+        }
+    }
+    None
+}
+
+/// The processes that started this one, the nearest first. The first process of a machine or
+/// container is none of them: it is the caller of every service.
+fn callers(root: &SysRoot) -> Vec<u32> {
+    let mut pids = Vec::new();
+    let mut pid = std::process::id();
+    loop {
+        let status = read_text(&root.proc.join(pid.to_string()).join("status"));
+        let parent = status
+            .as_deref()
+            .and_then(|text| value_of(text, "PPid", ':'))
+            .and_then(|text| text.parse().ok());
+        match parent {
+            Some(parent) if parent > 1 && !pids.contains(&parent) => pids.push(parent),
+            _ => return pids,
+        }
+        pid = parent.unwrap_or_default();
+    }
+}
+
+/// True if a process, whose directory in /proc is `directory`, holds the subject open for writing
+/// or has it mapped so that its writes reach it.
+fn may_write(subject: &Subject<'_>, directory: &Path, pid: u32) -> bool {
+    let own_table = || vec![directory.join("fd")];
+    for table in descriptor_tables(directory, pid).unwrap_or_else(|_| own_table()) {
+        for descriptor in std::fs::read_dir(&table).into_iter().flatten().flatten() {
+            let Ok(stat) = look_at(&descriptor.path()) else {
+                continue;
+            };
+            let info = table.with_file_name("fdinfo").join(descriptor.file_name());
+            if subject.find_node(&node(&stat)).is_some() && is_open_for_writing(&info) {
+                return true;
+            }
+        }
+    }
+    let maps = std::fs::read(directory.join("maps")).unwrap_or_default();
+    String::from_utf8_lossy(&maps)
+        .lines()
+        .filter(|line| is_shared_and_writable(line))
+        .filter_map(Mapping::parse)
+        .any(|mapping| mapped_at(subject, directory, &mapping).is_some())
+}
+
+/// The bits of the flags of a descriptor that say whether it reads or writes (`O_ACCMODE`).
+const ACCESS_MODE: u32 = 0o3;
+/// Their value where it only reads.
+const READ_ONLY: u32 = 0;
+
+/// True if the flags of a descriptor in its fdinfo (proc_pid_fdinfo(5)) let it write.
+fn is_open_for_writing(info: &Path) -> bool {
+    let text = std::fs::read_to_string(info).unwrap_or_default();
+    let flags = value_of(&text, "flags", ':')
+        .and_then(|octal| u32::from_str_radix(octal, 8).ok())
+        .map(OFlags::from_bits_retain);
+    match flags {
+        // A descriptor for the place alone neither reads nor writes.
+        Some(flags) if flags.contains(OFlags::PATH) => false,
+        Some(flags) => flags.bits() & ACCESS_MODE != READ_ONLY,
+        None => false,
+    }
+}
+
+/// True for a line of /proc/PID/maps with the permissions `rw-s`: writes to it reach the file.
+fn is_shared_and_writable(line: &str) -> bool {
+    match line.split(' ').nth(1) {
+        Some(permissions) => permissions.contains('w') && permissions.contains('s'),
+        None => false,
+    }
 }
 
 /// The reason where the files of a process could not be listed; `None` where it has just ended, and

@@ -6,7 +6,7 @@
 use super::ancestry::{Ancestor, Ancestry};
 use super::reasons::{RefusalReasons, Step};
 use crate::kernel::naming::{errno_name, errno_of};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Servers, and files that stand together at the top of every data directory of each. Several rows
 /// of one server are alternatives: any of them is enough.
@@ -43,6 +43,45 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
             }
         }
     }
+}
+
+/// The database whose files stand in one of these directories, so that no foreign file belongs
+/// there, with that directory; `None` where none is recognised. Less strict than [`judge_file`]: a
+/// name that cannot be looked at does not count, and neither does the place at which a tablespace
+/// begins, where the server has nothing but a directory.
+pub(super) fn database_around(above: &Ancestry) -> Option<DatabaseDirectory> {
+    let found = |directory: &Ancestor, whose: &str| {
+        Some(DatabaseDirectory {
+            path: directory.path.clone(),
+            whose: whose.to_owned(),
+        })
+    };
+    for directory in &above.nearest_first {
+        let is_tablespace = directory.name().is_some_and(is_tablespace_name);
+        if directory.shows("PG_VERSION") || is_tablespace {
+            return found(directory, "PostgreSQL");
+        }
+        for (whose, names) in SERVERS {
+            if names.iter().all(|name| directory.shows(name)) {
+                return found(directory, whose);
+            }
+        }
+    }
+    let nearest = above.nearest_first.first()?;
+    let names = nearest.names(ENTRIES_MAX).unwrap_or_default();
+    if names.iter().any(|name| is_wal_segment_name(name)) {
+        return found(nearest, "PostgreSQL");
+    }
+    None
+}
+
+/// A directory of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseDirectory {
+    /// Its path.
+    pub path: PathBuf,
+    /// The server that writes such directories.
+    pub whose: String,
 }
 
 /// Directory entries read in search of WAL segments: nearly all entries of a pg_wal are some, and a

@@ -3,9 +3,11 @@
 
 use super::measuring::measure_as_tool;
 use super::output::{open_output_files, print_end, print_error, print_notes};
+use super::test_files::directory_of_test_file;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};
+use crate::output_sink::directory_of;
 use crate::plan_file::KeptFile;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, StdoutForm, admit_all};
@@ -34,18 +36,22 @@ struct FoundTarget {
 }
 
 fn find_target(target: &LoadTarget, flags: &MeasuringFlags) -> Result<FoundTarget, Failure> {
-    let path = target.path();
-    let new_name = match target {
-        LoadTarget::Output(_) if is_free(path) => path.file_name().and_then(OsStr::to_str),
-        _ => None,
-    };
-    let existing = match new_name {
-        Some(_) => crate::output_sink::directory_of(path),
-        None => path,
+    let (existing, new_name) = match target {
+        LoadTarget::Output(path) if is_free(path) => match path.file_name().and_then(OsStr::to_str)
+        {
+            Some(name) => (directory_of(path).to_owned(), Some(name.to_owned())),
+            None => (path.clone(), None),
+        },
+        LoadTarget::Output(path) | LoadTarget::Existing(path) => (path.clone(), None),
+        LoadTarget::Nameless(path) => {
+            let directory = directory_of_test_file(path)
+                .map_err(|why| Failure::Usage(format!("{}: {why}", path.display())))?;
+            (directory, None)
+        }
     };
     Ok(FoundTarget {
-        identity: identify_with_reserve(existing, flags.destructive.keep_free, flags.verbosity())?,
-        new_name: new_name.map(str::to_owned),
+        identity: identify_with_reserve(&existing, flags.destructive.keep_free, flags.verbosity())?,
+        new_name,
     })
 }
 

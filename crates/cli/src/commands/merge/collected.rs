@@ -4,7 +4,7 @@
 use super::roster::{Absent, LaterLaunches, Roster};
 use super::source::Source;
 use crate::failure::Failure;
-use crate::saved::{
+use crate::saved::{compressed, 
     RefusedPart, Streamed, judged_record, load_all_whole, open_document, read_page, read_stream,
 };
 use diskproof_analysis::fleet::{Added, Fleet, Repetition};
@@ -61,6 +61,8 @@ impl Collected {
         };
         if start.is_empty() {
             self.note_without_record(&name, "it is empty", without_record);
+        } else if let Some(why) = compressed(start) {
+            self.note_lost(&name, why);
         } else if start.starts_with(b"<") {
             self.read_page(&name, reader);
         } else {
@@ -355,6 +357,23 @@ mod tests {
             collected.add_record("stdin", record);
         }
         collected.missing_rows(roster.as_ref())
+    }
+
+    #[test]
+    fn compressed_source_is_named_as_such() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("db1.json");
+        std::fs::write(&path, b"\x1f\x8b\x08\x00").unwrap();
+        let mut collected = Collected {
+            fleet: Fleet::new(None),
+            hellos: Vec::new(),
+            refused: Vec::new(),
+        };
+        collected.read_file(&path, WithoutRecord::Lost);
+        let [refused] = &collected.refused[..] else {
+            panic!("{:?}", collected.refused);
+        };
+        assert!(refused.is_lost && refused.why.contains("gzip -d"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::workload::{Latency, LatencyPercentile, Time};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_engine::pattern::fio::drawn_file_bytes;
 use diskproof_model::op::OpKind;
+use diskproof_model::plan::EngineKind;
 use diskproof_model::rw::FIO_DIRECTIONS;
 use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 
@@ -374,6 +375,11 @@ pub(super) fn set_append(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
             "file_append",
             "only `diskproof as fio` appends to files; remove it",
         ));
+    }
+    // As in fio, whose message this is: a mapping is no longer than its file.
+    if reader.named_engine()? == EngineKind::Mmap {
+        let why = "can't append/extent with IO engine mmap";
+        return Err(reader.error("file_append", why));
     }
     let Some(found_bytes) = end_of_files(job, reader.translation) else {
         return Err(reader.error(

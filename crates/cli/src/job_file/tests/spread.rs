@@ -453,6 +453,27 @@ fn copies_with_logs_are_workloads_of_their_own() {
     assert_eq!(logged.plan.workloads.len(), 3);
 }
 
+/// As fio 3.33, which reads one section after the other.
+#[test]
+fn option_of_another_engine_is_unknown() {
+    let job = "rw=read\nsize=1m\nfilename=/data/new\n";
+    for (text, is_known) in [
+        (format!("[a]\n{job}hipri\nioengine=io_uring\n"), true),
+        (format!("[a]\n{job}hipri\nioengine=psync\n"), false),
+        (format!("[a]\n{job}userspace_reap\n"), false),
+        (
+            format!("[global]\nhipri=1\n[a]\n{job}ioengine=io_uring\n"),
+            false,
+        ),
+        (
+            format!("[global]\nhipri=1\nioengine=io_uring\n[a]\n{job}ioengine=psync\n"),
+            true,
+        ),
+    ] {
+        assert_eq!(as_fio(&text).is_ok(), is_known, "{text}");
+    }
+}
+
 /// fio gives a file to the first copy that has its name, and the others move nothing.
 #[test]
 fn one_name_for_several_files_is_refused() {
@@ -488,6 +509,7 @@ fn appending_job_begins_where_its_file_ends() {
         "filename=/data/new\nio_size=2m",
         "filename=/data/new\nnumjobs=2",
         "filename=/data/own:/data/new",
+        "ioengine=mmap\nfilename=/data/new",
         "filename=/data/new\n[b]\nrw=read\nsize=1m\nfilename=/data/new",
     ] {
         let text = format!("[a]\n{append}{options}\n");
