@@ -87,7 +87,13 @@ use diskproof_model::trend::RunToRun;
 /// disk; silences of warm-ups, fills, scans and acceptance tests are pauses, a first answer is
 /// none; writes that failed are no lost content; limiters show in kinds of requests that share a
 /// rate.
-pub const JUDGING_VERSION: u32 = 17;
+///
+/// 18: a full link that the system does not report is no volume, and both limits of a volume are
+/// stated. Rows with unanswered requests decide nothing. What waits for processors explain is no
+/// miss, and a load that is not steady meets nothing. Silences are judged by the disk's own rate, a
+/// first answer by whether the disk may sleep. Launches and trends are of one machine. A suspect
+/// whose new run decides nothing is still one.
+pub const JUDGING_VERSION: u32 = 18;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

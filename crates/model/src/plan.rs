@@ -80,7 +80,11 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// 17: a scratch file that a slow disk cannot fill in time is cut, the sets of `files` shrink where
 /// writing them back takes longer than the run, their CPU is that of the operations alone, and the
 /// doubling of `load` ends at a rate of which nothing was served.
-pub const METHOD_VERSION: u32 = 17;
+///
+/// 18: trims find a filled scratch file, what counts as a silence follows from the disk's own rate,
+/// the write-back of a set of `files` is bounded and its CPU that of the thread's own clock, and
+/// `commit` leaves out the methods for which a slow disk has no time.
+pub const METHOD_VERSION: u32 = 18;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 

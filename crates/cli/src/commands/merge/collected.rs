@@ -4,8 +4,9 @@
 use super::roster::{Absent, LaterLaunches, Roster};
 use super::source::Source;
 use crate::failure::Failure;
-use crate::saved::{compressed, 
-    RefusedPart, Streamed, judged_record, load_all_whole, open_document, read_page, read_stream,
+use crate::saved::{
+    RefusedPart, Streamed, compressed, judged_record, load_all_whole, open_document, read_page,
+    read_stream,
 };
 use diskproof_analysis::fleet::{Added, Fleet, Repetition};
 use diskproof_model::document::{AnyDocument, DocumentError};
