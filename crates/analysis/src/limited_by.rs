@@ -527,7 +527,8 @@ mod tests {
         }
     }
 
-    /// Gives the random reads of one request in flight and of 32 these rates, known to a thousandth.
+    /// Gives the random reads of one request in flight and of 32 these rates, known to a
+    /// thousandth.
     fn with_rates(shallow: f64, deep: f64) -> Record {
         let mut record = fixture::record();
         for (name, rate) in [("random-read-d1", shallow), ("random-read-d32", deep)] {

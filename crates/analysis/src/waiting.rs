@@ -1,4 +1,5 @@
-//! Says whether a workload waited for processors so long that its figures say little about its disk.
+//! Says whether a workload waited for processors so long that its figures say little about its
+//! disk.
 
 use diskproof_model::finding::{Finding, Meaning, SharedResource};
 use diskproof_model::record::Record;

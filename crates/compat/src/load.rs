@@ -31,8 +31,8 @@ impl LoadTarget {
 /// The facts of this machine and target that a plan is made from.
 #[derive(Debug, Clone, Copy)]
 pub struct PlanContext<'a> {
-    /// The target, identified. For an output that does not exist yet, and for a file without a name,
-    /// its directory.
+    /// The target, identified. For an output that does not exist yet, and for a file without a
+    /// name, its directory.
     pub target: &'a TargetIdentity,
     /// Seed of every random choice.
     pub seed: u64,

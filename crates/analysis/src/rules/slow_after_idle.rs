@@ -430,6 +430,9 @@ mod tests {
     #[test]
     fn late_first_answer_without_a_workload_is_the_runs() {
         let woken = fixture::changed(|run| {
+            for layer in &mut run.facts.targets[0].layers {
+                layer.rotational = Some(true);
+            }
             run.facts.first_answers = vec![TargetSilence {
                 target: 0,
                 length_ns: 8000 * MS,

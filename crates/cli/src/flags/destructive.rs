@@ -1,5 +1,5 @@
-//! Defines the flags by which the user releases what may be destroyed, and what they permit. Whether
-//! a target may be written to is the gate's decision.
+//! Defines the flags by which the user releases what may be destroyed, and what they permit.
+//! Whether a target may be written to is the gate's decision.
 
 use crate::failure::Failure;
 use diskproof_device::{Consent, Overwriting, UnknownContent};

@@ -263,8 +263,8 @@ fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
 /// The newest runs of a disk, which are searched for its access time. Chosen, not measured.
 const ACCESS_RUNS_MAX: u64 = 50;
 
-/// The access time across the whole of the only disk below a directory or file, if it may rotate, as
-/// far as the history knows it: a file covers a small part of a disk only.
+/// The access time across the whole of the only disk below a directory or file, if it may rotate,
+/// as far as the history knows it: a file covers a small part of a disk only.
 pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Option<DiskAccess> {
     let disks: Vec<&Layer> = target.disks().collect();
     let [disk] = disks[..] else {

@@ -197,8 +197,8 @@ fn not_saved(error: &HistoryError) -> SaveNote {
 }
 
 /// Refuses, before anything is measured, a history that the user named and that is no file, lies in
-/// a folder that does not exist, or would need a file which diskproof did not make. Any other trouble with it is reported when the run
-/// is saved.
+/// a folder that does not exist, or would need a file which diskproof did not make. Any other
+/// trouble with it is reported when the run is saved.
 pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Failure> {
     if options.no_history {
         return Ok(());

@@ -22,9 +22,9 @@ use crate::text::clean;
 use diskproof_model::record::Record;
 use std::collections::BTreeMap;
 
-/// Every chart that this record has data for: surface, acceptance test, single requests, observed load, boundary of
-/// reads and writes, depth, latency, then rates over time. All numbers are finite, no series is
-/// empty, ids are unique, and texts have no hidden characters.
+/// Every chart that this record has data for: surface, acceptance test, single requests, observed
+/// load, boundary of reads and writes, depth, latency, then rates over time. All numbers are
+/// finite, no series is empty, ids are unique, and texts have no hidden characters.
 pub fn charts(record: &Record) -> Vec<Chart> {
     let mut charts = surface::charts(record);
     charts.extend(accept::charts(record));
