@@ -694,10 +694,20 @@ fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
         }
     }
     for (index, result) in record.results.iter().enumerate() {
-        if let TaskResult::Survey(surface) = result
+        if let Some(own) = result.inner().own_requests()
             && finding.rests_on(&format!("/results/{index}"))
         {
-            concerned.insert(surface.data.target);
+            concerned.insert(own.target);
+        }
+    }
+    for (index, silence) in record.silences.iter().enumerate() {
+        if finding.rests_on(&format!("/silences/{index}")) {
+            concerned.insert(silence.target);
+        }
+    }
+    for (index, answer) in record.first_answers.iter().enumerate() {
+        if finding.rests_on(&format!("/first_answers/{index}")) {
+            concerned.insert(answer.target);
         }
     }
     if finding.rests_on("/stalled")
@@ -768,6 +778,28 @@ fn model_text(target: &TargetIdentity) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
+    use diskproof_model::finding::Severity;
+    use diskproof_model::record::TargetSilence;
+
+    #[test]
+    fn silence_of_one_target_is_a_finding_of_that_one_alone() {
+        let mut record = fixture::record();
+        let mut other = fixture::target();
+        other.path = "/other".to_owned();
+        record.targets.push(other);
+        let silence = TargetSilence {
+            target: 1,
+            length_ns: 3_000_000_000,
+        };
+        record.silences = vec![silence];
+        record.first_answers = vec![silence];
+        for path in ["/silences/0/length_ns", "/first_answers/0/length_ns"] {
+            let finding = fixture::finding("stalled", Severity::Warning, path);
+            let concerned = [0, 1].map(|target| concerns_target(&record, &finding, target));
+            assert_eq!(concerned, [false, true], "{path}");
+        }
+    }
 
     #[test]
     fn sizes_within_a_hundredth_of_the_larger_one_are_alike() {

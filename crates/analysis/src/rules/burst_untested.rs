@@ -45,10 +45,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
             all.push(fallen);
         }
     }
+    // What is a note of one target must not become a warning by that of another.
+    let worst = all.iter().map(|one| one.diagnosis.severity).max()?;
+    all.retain(|one| one.diagnosis.severity == worst);
     let mut parts = all.into_iter().map(|one| one.diagnosis);
     let mut joined = parts.next()?;
     for part in parts {
-        joined.severity = joined.severity.max(part.severity);
         joined.claim = format!("{} {}", joined.claim, part.claim);
         joined.remedy = format!("{} {}", joined.remedy, part.remedy);
         joined.evidence.extend(part.evidence);

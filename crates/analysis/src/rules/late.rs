@@ -100,7 +100,11 @@ fn leaves_disks_idle(plan: &Plan) -> bool {
         Some(ping) => longest_idle_ns(&ping.requests) >= SPIN_DOWN_NS_MIN,
         None => false,
     };
-    is_pinged_rarely || plan.workloads().iter().any(may_pause)
+    let pauses = match plan.sustain() {
+        Some(sustain) => sustain.pauses_ns.iter().any(|ns| *ns >= SPIN_DOWN_NS_MIN),
+        None => false,
+    };
+    is_pinged_rarely || pauses || plan.workloads().iter().any(may_pause)
 }
 
 /// The longest time that a ping leaves between two requests.
@@ -118,7 +122,7 @@ fn may_pause(workload: &Workload) -> bool {
         Some(think) => think.pause_ns >= SPIN_DOWN_NS_MIN,
         None => false,
     };
-    is_rare || thinks
+    is_rare || thinks || workload.shape.starts.delay_ns >= SPIN_DOWN_NS_MIN
 }
 
 /// A run that ended before the first requests to a target were answered.
@@ -248,8 +252,10 @@ mod tests {
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use crate::fixture::{self, states};
     use crate::rules::hung;
+    use diskproof_model::plan::Decide;
     use diskproof_model::plan::Task;
     use diskproof_model::record::Stalled;
+    use diskproof_model::sustain::SustainPlan;
     use diskproof_model::target::IoLimit;
 
     const SECOND: u64 = 1_000_000_000;
@@ -337,6 +343,24 @@ mod tests {
         assert_eq!(silent(true, None), Severity::Warning);
         assert_eq!(silent(true, Some(100.0)), Severity::Warning);
         assert_eq!(silent(true, Some(0.1)), Severity::Note);
+    }
+
+    /// `sustain` leaves the disk idle to see whether its rate comes back.
+    #[test]
+    fn disk_may_fall_asleep_in_a_pause_of_a_sustained_load() {
+        for (pause_ns, leaves_idle) in [(SECOND, false), (30 * SECOND, true)] {
+            let record = fixture::changed(|run| {
+                let workloads = run.facts.plan.workload_task_mut().unwrap();
+                workloads.decide = Decide::Until(SustainPlan {
+                    round_ns: SECOND,
+                    pauses_ns: vec![pause_ns],
+                    precondition_bytes: None,
+                    stop_at_drop: None,
+                    budget_bytes: None,
+                });
+            });
+            assert_eq!(leaves_disks_idle(&record.plan), leaves_idle, "{pause_ns}");
+        }
     }
 
     #[test]

@@ -1,11 +1,14 @@
 //! `slow-after-idle`: the first request after an idle time takes far longer than others, because
 //! the disk, its link or its controller has to wake up.
 
+use super::disturbed::is_disturbed;
 use super::rule::*;
+use super::starved::is_workload_starved;
 use crate::mechanics::may_have_slept;
 use crate::words::enumerated;
 use diskproof_model::measurement::SILENCE_NS_MIN;
 use diskproof_model::ping::{IdlePoint, PingFigures};
+use diskproof_model::record::TargetSilence;
 
 pub(super) const RULE: Rule = Rule {
     code: "slow-after-idle",
@@ -120,6 +123,8 @@ struct LateAnswer {
     target: usize,
     length_ns: u64,
     evidence: Evidence,
+    /// True if others used the disk or the processors, which may have taken the time.
+    is_disturbed: bool,
 }
 
 /// A target that took long for its very first answer, and not for the later ones: its disk may have
@@ -135,8 +140,8 @@ fn late_first_answer(record: &Record) -> Option<Diagnosis> {
         target_path(record, target),
         format_latency(length_ns),
     );
+    let severity = severity_of_first_answer(record, first);
     let observations = late.into_iter().map(|answer| answer.evidence);
-    let severity = severity_of_first_answer(record, target, length_ns);
     let diagnosis = Diagnosis::new(severity, claim, observations);
     Some(diagnosis.with_remedy(remedy(record, target)))
 }
@@ -154,28 +159,59 @@ fn late_answers(record: &Record) -> Vec<LateAnswer> {
                 target: data.target,
                 length_ns: data.first_answer_ns,
                 evidence: measured.evidence("data/first_answer_ns", length_ns, threshold_ns, "ns"),
+                is_disturbed: is_disturbed(record, measured)
+                    || is_workload_starved(record, measured.row),
             });
         }
     }
     for (index, answer) in record.first_answers.iter().enumerate() {
+        if is_usual_access(record, answer) {
+            continue;
+        }
         let path = format!("/first_answers/{index}/length_ns");
         late.push(LateAnswer {
             target: answer.target,
             length_ns: answer.length_ns,
             evidence: evidence_at(path, answer.length_ns as f64, threshold_ns, "ns"),
+            is_disturbed: false,
         });
     }
     late
 }
 
 /// No motor starts in a disk without one, whose link and power states take milliseconds: nothing
-/// healthy explains a second.
-fn severity_of_first_answer(record: &Record, target: usize, length_ns: u64) -> Severity {
-    let may_have_slept = match record.targets.get(target) {
-        Some(target) => may_have_slept(record, target),
-        None => true,
+/// healthy explains a second. What lies below the file of a loop device is not known.
+fn severity_of_first_answer(record: &Record, answer: &LateAnswer) -> Severity {
+    let is_solid_state = match record.targets.get(answer.target) {
+        Some(target) => {
+            let mut disks = target.disks();
+            target.rotational() == Some(false)
+                && target.unresolved.is_none()
+                && disks.all(|disk| disk.kind != LayerKind::Loop)
+                && !may_have_slept(record, target)
+        }
+        None => false,
     };
-    warning_if(!may_have_slept && length_ns >= FIRST_NS_WARNING)
+    let is_long = answer.length_ns >= FIRST_NS_WARNING;
+    warning_if(is_solid_state && is_long && !answer.is_disturbed)
+}
+
+/// True if the accesses of a survey of this target take about as long: the disk is slow.
+fn is_usual_access(record: &Record, answer: &TargetSilence) -> bool {
+    let is_surveyed = record
+        .surface()
+        .is_some_and(|surface| surface.data.target == answer.target);
+    let mut latencies_ns = Vec::new();
+    for access in record.access() {
+        latencies_ns.push(access.latency_ns);
+    }
+    latencies_ns.sort_unstable();
+    match latencies_ns.get(latencies_ns.len() / 2) {
+        Some(median_ns) => {
+            is_surveyed && (answer.length_ns as f64) < FIRST_TIMES_MIN * *median_ns as f64
+        }
+        None => false,
+    }
 }
 
 /// True if the very first answer took far longer than the usual ones of a row.
@@ -311,7 +347,6 @@ fn is_on_bus(disk: &Layer, names: &[&str]) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use diskproof_model::record::TargetSilence;
 
     const MS: u64 = 1_000_000;
 

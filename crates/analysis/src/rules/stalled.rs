@@ -4,6 +4,7 @@
 use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
+use super::starved::is_workload_starved;
 use crate::accept::words::stall_text;
 use crate::mechanics::may_have_slept;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
@@ -370,6 +371,13 @@ fn pause_before_inserts(record: &Record) -> Option<Pause> {
 /// server writes to the disk besides, so that a rotating one may keep a commit waiting for longer.
 fn pauses_of_inserts(record: &Record) -> Vec<Pause> {
     let mut pauses = Vec::new();
+    // Others that used the disk or the processors beside the workloads did so beside the INSERTs.
+    let has_others = real_rows(record).any(|measured| {
+        is_disturbed(record, measured) || is_workload_starved(record, measured.row)
+    });
+    if has_others {
+        return pauses;
+    }
     for (result_index, result) in record.results.iter().enumerate() {
         let TaskResult::Inserts(inserts) = result else {
             continue;
@@ -389,6 +397,7 @@ fn pauses_of_inserts(record: &Record) -> Vec<Pause> {
             let evidence = evidence_at(path, longest_ns as f64, SINGLE_NS_MIN as f64, "ns");
             pauses.push(Pause {
                 warning_ns: warning_of_flushes(record, 0),
+                limit: first_group_limit(record, 0),
                 ..Pause::new(text, longest_ns, evidence)
             });
         }

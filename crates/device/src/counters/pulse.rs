@@ -32,6 +32,17 @@ struct PulseDisk {
     started: Option<DiskCounters>,
     /// Its counters when it was last seen to have completed something; those of the start before.
     answered: Option<DiskCounters>,
+    /// The longest time between two looks that saw something completed.
+    longest: Gap,
+}
+
+/// What a disk did between two looks that saw something completed.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gap {
+    /// Milliseconds with something in flight.
+    busy_ms: u64,
+    /// Requests that it completed.
+    completed: u64,
 }
 
 impl Pulse {
@@ -50,6 +61,7 @@ impl Pulse {
                 request_bytes_max: layer.request_bytes_max,
                 started: counters.clone(),
                 answered: counters,
+                longest: Gap::default(),
             });
         }
         Self { root, disks }
@@ -65,7 +77,7 @@ impl Pulse {
             };
             let known = disk.answered.as_ref().map(DiskCounters::completed);
             if known != Some(counters.completed()) {
-                disk.answered = Some(counters);
+                disk.answers(counters);
                 has_beat = true;
             }
         }
@@ -87,6 +99,20 @@ impl Pulse {
 }
 
 impl PulseDisk {
+    /// Takes the counters of a disk that has completed something.
+    fn answers(&mut self, counters: DiskCounters) {
+        if let Some(before) = &self.answered
+            && let Some(change) = counters.since(before)
+            && change.busy_ms() >= self.longest.busy_ms
+        {
+            self.longest = Gap {
+                busy_ms: change.busy_ms(),
+                completed: change.completed(),
+            };
+        }
+        self.answered = Some(counters);
+    }
+
     fn change(&self) -> Option<DiskCounters> {
         self.answered.as_ref()?.since(self.started.as_ref()?)
     }
@@ -106,8 +132,16 @@ impl PulseDisk {
         if completed == 0 {
             return 0;
         }
-        // The mean time between two completions while anything is in flight.
-        let mean_ns = change.busy_ms().saturating_mul(1_000_000) / completed;
+        // The mean time between two completions while anything is in flight. A pause does not make
+        // itself usual: without the longest gap, unless that is all that was seen.
+        let (busy_ms, counted) = match completed.saturating_sub(self.longest.completed) {
+            0 => (change.busy_ms(), completed),
+            others => (
+                change.busy_ms().saturating_sub(self.longest.busy_ms),
+                others,
+            ),
+        };
+        let mean_ns = busy_ms.saturating_mul(1_000_000) / counted;
         let mean_bytes = (change.moved_bytes() / completed).max(1);
         let largest_bytes = self.request_bytes_max.unwrap_or(0);
         let sizes = (largest_bytes / mean_bytes).clamp(1, SIZES_MAX);
@@ -211,5 +245,20 @@ mod tests {
         assert_eq!(usual_silence_ms(1000, 8, 10_000), 160);
         assert_eq!(usual_silence_ms(10_000, 2048, 20_000), 4);
         assert_eq!(usual_silence_ms(0, 0, 9000), 0);
+    }
+
+    #[test]
+    fn pause_does_not_make_itself_usual() {
+        let machine = Machine::new(BEFORE);
+        let mut pulse = machine.pulse();
+        // Five writes of 4 KiB in 50 ms, then one that took 8 s.
+        for (writes, sectors, busy_ms) in [(22, 216, 29), (25, 240, 59), (26, 248, 8059)] {
+            machine.count(&format!(
+                "10 0 100 5 {writes} 0 {sectors} 5 0 {busy_ms} 9 0 0 0 0 3 1\n"
+            ));
+            pulse.beats();
+        }
+        let usual_ms = pulse.usual_silence_ns() / 1_000_000;
+        assert_eq!(usual_ms, 160);
     }
 }

@@ -183,7 +183,7 @@ impl Pass {
             Task::WriteBack => tree.write_back(name),
             Task::DropPages => tree.drop_pages(name),
             Task::Recheck => self.recheck(index, name),
-            Task::Remove => tree.delete_own(name),
+            Task::Remove => tree.delete_own(name).map(|()| self.set.mark_absent(index)),
         };
         done.map(|()| 0).map_err(Errno::raw_os_error)
     }

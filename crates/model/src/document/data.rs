@@ -26,6 +26,13 @@ pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
     {
         target_of(record, "/stalled/target".to_owned(), target)?;
     }
+    for (place, silence) in record.silences.iter().enumerate() {
+        target_of(record, format!("/silences/{place}/target"), silence.target)?;
+    }
+    for (place, answer) in record.first_answers.iter().enumerate() {
+        let path = format!("/first_answers/{place}/target");
+        target_of(record, path, answer.target)?;
+    }
     check_references(record)
 }
 
