@@ -125,8 +125,12 @@ impl Record {
                 continue;
             };
             let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
-            let source = FigureSource::Measurement(index);
-            if is_foreign || !verify.proves_disk() || self.objection(source).is_some() {
+            let is_of_others = match self.objection(FigureSource::Measurement(index)) {
+                // Blocks that were read back are the disk's, whatever another request had.
+                Some(objection) => !objection.is_of_hang(),
+                None => false,
+            };
+            if is_foreign || !verify.proves_disk() || is_of_others {
                 return true;
             }
         }

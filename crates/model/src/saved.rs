@@ -187,6 +187,7 @@ pub fn is_of_page_cache(record: &Record) -> bool {
         && record.stalled.is_none()
         && record.failed.is_none()
         && record.silences.is_empty()
+        && record.first_answers.is_empty()
         && !record.findings.iter().any(is_of_failing_disk)
         && record.measurements.iter().all(is_row_of_page_cache)
 }

@@ -19,7 +19,7 @@ use diskproof_model::fleet::{FleetMetric, FleetReason, FleetRecord, FleetRun};
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::measurement::Hang;
 use diskproof_model::op::OpKind;
-use diskproof_model::record::{Record, TaskResult};
+use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_duration};
 use std::collections::{BTreeMap, BTreeSet};
@@ -231,7 +231,7 @@ impl Groups {
         let known = self.kinds.iter().position(|kind| {
             kind.kind == target.kind
                 && (self.likeness == Likeness::SameStorage
-                    || kind.rotational == rotational
+                    || may_be_alike(kind.rotational, rotational)
                         && kind.model == model
                         && are_sizes_alike(kind.disk_bytes, disk_bytes))
         });
@@ -751,6 +751,15 @@ fn is_rejected(record: &Record) -> bool {
             AcceptVerdict::Accept | AcceptVerdict::NoFraudFound | AcceptVerdict::Undecided => false,
         },
         None => false,
+    }
+}
+
+/// True unless one rotates and the other does not. A fleet that was saved earlier has what the
+/// kernel says of virtio disks, of which it knows nothing.
+fn may_be_alike(one: Option<bool>, other: Option<bool>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one == other,
+        (None, _) | (_, None) => true,
     }
 }
 

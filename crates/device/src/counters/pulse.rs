@@ -84,9 +84,10 @@ impl Pulse {
         has_beat
     }
 
-    /// True if the disks had completed a request since the start, when [`Self::beats`] looked last.
+    /// True if all disks had read or written something since the start, when [`Self::beats`] looked
+    /// last: none of them slept then. A disk in standby may answer the flush of an empty cache.
     pub fn has_answered(&self) -> bool {
-        self.disks.iter().any(|disk| disk.completed() > 0)
+        !self.disks.is_empty() && self.disks.iter().all(|disk| disk.moved_bytes() > 0)
     }
 
     /// The longest silence that is usual for these disks, in nanoseconds, by the requests that they
@@ -117,9 +118,9 @@ impl PulseDisk {
         self.answered.as_ref()?.since(self.started.as_ref()?)
     }
 
-    fn completed(&self) -> u64 {
+    fn moved_bytes(&self) -> u64 {
         match self.change() {
-            Some(change) => change.completed(),
+            Some(change) => change.moved_bytes(),
             None => 0,
         }
     }
@@ -132,18 +133,23 @@ impl PulseDisk {
         if completed == 0 {
             return 0;
         }
-        // The mean time between two completions while anything is in flight. A pause does not make
-        // itself usual: without the longest gap, unless that is all that was seen.
-        let (busy_ms, counted) = match completed.saturating_sub(self.longest.completed) {
-            0 => (change.busy_ms(), completed),
-            others => (
-                change.busy_ms().saturating_sub(self.longest.busy_ms),
-                others,
-            ),
-        };
-        let mean_ns = busy_ms.saturating_mul(1_000_000) / counted;
         let mean_bytes = (change.moved_bytes() / completed).max(1);
         let largest_bytes = self.request_bytes_max.unwrap_or(0);
+        let are_large = mean_bytes.saturating_mul(SIZES_MAX) >= largest_bytes;
+        let others = completed.saturating_sub(self.longest.completed);
+        // The mean time between two completions while anything is in flight. A pause does not make
+        // itself usual: the longest gap counts only where large requests explain it.
+        let (busy_ms, counted) = if others > 0 {
+            (
+                change.busy_ms().saturating_sub(self.longest.busy_ms),
+                others,
+            )
+        } else if are_large {
+            (change.busy_ms(), completed)
+        } else {
+            return 0;
+        };
+        let mean_ns = busy_ms.saturating_mul(1_000_000) / counted;
         let sizes = (largest_bytes / mean_bytes).clamp(1, SIZES_MAX);
         mean_ns.saturating_mul(sizes * USUAL_TIMES)
     }
@@ -215,7 +221,10 @@ mod tests {
         assert!(!pulse.beats() && !pulse.has_answered());
         machine.count("10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
         assert!(pulse.beats() && !pulse.beats());
-        assert!(pulse.has_answered());
+        // That was a flush.
+        assert!(!pulse.has_answered());
+        machine.count("11 0 108 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
+        assert!(pulse.beats() && pulse.has_answered());
         let mut unknown = Pulse::start_in(machine.root(), &identity(&[]));
         assert!(!unknown.beats() && !unknown.has_answered());
     }
@@ -225,12 +234,15 @@ mod tests {
     fn usual_silence_ms(ops: u64, sectors: u64, busy_ms: u64) -> u64 {
         let machine = Machine::new(BEFORE);
         let mut pulse = machine.pulse();
-        let (writes, moved) = (20 + ops, 200 + sectors * ops);
-        let busy = 9 + busy_ms;
-        machine.count(&format!(
-            "10 0 100 5 {writes} 0 {moved} 5 0 {busy} 9 0 0 0 0 3 1\n"
-        ));
-        pulse.beats();
+        // Two looks: after half of them, and after all.
+        for part in [ops / 2, ops] {
+            let (writes, moved) = (20 + part, 200 + sectors * part);
+            let busy = 9 + busy_ms * part / ops.max(1);
+            machine.count(&format!(
+                "10 0 100 5 {writes} 0 {moved} 5 0 {busy} 9 0 0 0 0 3 1\n"
+            ));
+            pulse.beats();
+        }
         pulse.usual_silence_ns() / 1_000_000
     }
 
@@ -238,7 +250,7 @@ mod tests {
     fn silence_is_usual_by_the_rate_of_the_disk_itself() {
         // 300 kB/s: requests of 1280 KiB take 4.4 s each, those of 200 KiB 0.7 s.
         assert_eq!(usual_silence_ms(1, 2560, 4369), 8738);
-        assert_eq!(usual_silence_ms(10, 400, 6827), 8192);
+        assert_eq!(usual_silence_ms(10, 400, 6830), 8196);
         // 3 s for each request of 4 KiB.
         assert_eq!(usual_silence_ms(2, 8, 6000), 48_000);
         // A rotating disk that writes 4 KiB a hundred times a second, and a solid-state one.
@@ -260,5 +272,7 @@ mod tests {
         }
         let usual_ms = pulse.usual_silence_ns() / 1_000_000;
         assert_eq!(usual_ms, 160);
+        // The only small request that was seen says nothing of others.
+        assert_eq!(usual_silence_ms(1, 8, 20_000), 0);
     }
 }

@@ -509,8 +509,12 @@ impl PassSupervisor<'_> {
         inbox: &ChannelInbox<'_, PassResult>,
         watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
-        let mut supervisor =
-            Supervisor::new(self.begin_ns, 1, self.stall.limits_of_each_operation());
+        let mut limits = self.stall.limits_of_each_operation();
+        // The end of its time is no reason to wait less for the file that is being written.
+        if self.pass.task == Task::WriteBack {
+            limits.silence_at_end_ns = limits.silence_ns;
+        }
+        let mut supervisor = Supervisor::new(self.begin_ns, 1, limits);
         if let Some(limit_ns) = self.pass.limit_ns {
             supervisor.end_at(self.begin_ns.saturating_add(limit_ns));
         }

@@ -281,15 +281,18 @@ impl SignsOfLife {
         now - self.seen
     }
 
-    /// True if the disks of this target, or of any, have completed a request since the start: they
-    /// did not sleep then.
+    /// True if all disks of this target, or of all, have read or written since the start: none of
+    /// them slept then.
     pub fn has_answered(&mut self, target: Option<usize>) -> bool {
-        let answered: Vec<bool> = self
-            .pulses
-            .iter_mut()
-            .map(|pulse| pulse.beats() || pulse.has_answered())
-            .collect();
-        has_beat(&answered, target)
+        let mut answered = Vec::new();
+        for pulse in &mut self.pulses {
+            pulse.beats();
+            answered.push(pulse.has_answered());
+        }
+        match target {
+            Some(target) => answered.get(target).copied().unwrap_or(false),
+            None => !answered.is_empty() && !answered.contains(&false),
+        }
     }
 
     /// The longest silence that is usual for the disks of this target, or of all, by what they have
