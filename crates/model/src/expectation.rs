@@ -30,8 +30,8 @@ pub struct Expectation {
     /// where the interval leaves it open. Absent where a day would not, or nothing tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by_ns: Option<u64>,
-    /// The reason why the figure may not decide: it is not the disk's. `observed` is what was
-    /// measured all the same.
+    /// The reason why the figure may not decide: it is not the disk's, or waits for processors
+    /// explain a miss, or a load is not steady yet. `observed` is what was measured all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
     /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.

@@ -399,7 +399,7 @@ fn spec_judges_every_promised_figure_in_every_format() {
         assert!(text.contains(part), "{name}: {text:.2000}");
     }
     // At depth 32 no disk could make more than 640,000/s.
-    let boastful = here.check("--spec iops=500k --expect random-read-d1.iops>=1");
+    let boastful = here.check("--spec iops=900M --expect random-read-d1.iops>=1");
     boastful.exits(1).shows("MISSED  8 KiB random reads");
     let other = here.check("--spec rpm=7200,seek=9ms");
     other.exits(2).tells("'access.mean<=");

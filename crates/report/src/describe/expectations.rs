@@ -130,7 +130,7 @@ fn measured_text(expectation: &Expectation) -> String {
     };
     let text = format.text(value);
     if expectation.objection.is_some() {
-        return format!("{text}, not the disk's");
+        return format!("{text}, which decides nothing");
     }
     match expectation.interval {
         Some([low, high]) => {
