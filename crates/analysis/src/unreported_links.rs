@@ -18,8 +18,8 @@ struct UnreportedLink {
 }
 
 /// The links behind which a system sees a plain disk. SATA and SAS carry 85 to 97 % of their coded
-/// rates (0.3, 0.6 and 1.2 GB/s), PCIe 80 to 94 % (of 3.94 and 7.88 GB/s), USB 2 and USB 3 of 60 and
-/// 500 MB/s 45 to 75 % and 76 to 92 %, Ethernet of 125 MB/s and 1.25 GB/s 84 to 99 %.
+/// rates (0.3, 0.6 and 1.2 GB/s), PCIe 80 to 94 % (of 3.94 and 7.88 GB/s), USB 2 and USB 3 of 60
+/// and 500 MB/s 45 to 75 % and 76 to 92 %, Ethernet of 125 MB/s and 1.25 GB/s 84 to 99 %.
 const LINKS: [UnreportedLink; 8] = [
     UnreportedLink {
         name: "USB at 480 Mbit/s",

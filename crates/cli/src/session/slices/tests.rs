@@ -334,8 +334,8 @@ fn slices_share_the_time_that_is_left() {
     assert_eq!(shared_out(5, 0, 0), Some(1.0));
 }
 
-/// How many of 39 methods are left out, of which each gets 660 ms in three slices, after four slices
-/// that took so much longer than planned.
+/// How many of 39 methods are left out, of which each gets 660 ms in three slices, after four
+/// slices that took so much longer than planned.
 fn left_out_of_39(overhead_ms: u64, left_seconds: u64, sync: SyncPolicy) -> usize {
     let mut asked = Vec::new();
     for number in 0..39 {
