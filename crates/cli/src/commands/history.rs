@@ -300,11 +300,18 @@ fn runs_of_trends(runs: Vec<SavedRun>, list: &ListFlags) -> Vec<SavedRun> {
     let machine = machine_of(&this);
     let mut own = runs.clone();
     own.retain(|run| run.is_of_machine(&this.name, machine.as_deref()));
-    if list.host.is_some() || own.is_empty() {
-        runs
-    } else {
-        own
+    // One without figures, as that of a watch, has no trend.
+    if list.host.is_some() || !own.iter().any(SavedRun::has_measured) {
+        return runs;
     }
+    let others = runs.len() - own.len();
+    if others > 0 {
+        eprint_line(&format!(
+            "note: {} of other machines left out; --host NAME has theirs",
+            counted(others as u64, "run")
+        ));
+    }
+    own
 }
 
 fn show_trend(

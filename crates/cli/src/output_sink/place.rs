@@ -10,8 +10,8 @@ use diskproof_device::{judge_output_directory, judge_replaced_file};
 use diskproof_report::format::WriteContent;
 use diskproof_report::postgresql_conf::SETTINGS_START;
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatxAttributes, StatxFlags, fstat, openat, renameat, statat,
-    statx, unlinkat,
+    AtFlags, Mode, OFlags, Stat, StatxAttributes, StatxFlags, fstat, open, openat, renameat,
+    statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -201,9 +201,11 @@ const OTHER_SETTINGS: &str = "exists and is not one of diskproof's files of sett
 /// True if a file of settings was written by an export, or is empty.
 fn is_own_settings(held: &OwnedFd) -> bool {
     let mut start = Vec::new();
-    match File::open(proc_path(held)) {
-        Ok(file) => {
-            let is_read = file
+    // What took the name in between may be a pipe, whose open would wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match open(proc_path(held), flags, Mode::empty()) {
+        Ok(readable) => {
+            let is_read = File::from(readable)
                 .take(SETTINGS_START.len() as u64)
                 .read_to_end(&mut start)
                 .is_ok();
