@@ -214,7 +214,10 @@ fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     }
     if list.trend {
         let unseen = unseen_runs(list, &unreadable, unsaved);
-        let judged = runs_of_trends(runs, list);
+        let mut judged = runs_of_trends(runs, list);
+        if let Some(limit) = list.limit {
+            judged.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
         return show_trend(&judged, list, history.as_ref(), &unseen);
     }
     if prints_no_list {
@@ -553,7 +556,8 @@ impl ListFlags {
             host: self.host.clone(),
             label: self.label.clone(),
             since: self.since.map(Timestamp::as_second),
-            limit: self.limit,
+            // A trend counts the runs of its machine.
+            limit: if self.trend { None } else { self.limit },
         }
     }
 }
