@@ -31,8 +31,8 @@ const CHART_NAME_BYTES: usize = 64;
 pub(super) enum Writers {
     /// The file is that program's. Asked before a run, when another name costs nothing.
     Refused,
-    /// It opened the file during the run, as a spreadsheet does, and keeps the old one: refused, the
-    /// result of the run would be lost.
+    /// It opened the file during the run, as a spreadsheet does, and keeps the old one. To refuse
+    /// it would lose the result of the run.
     Tolerated,
 }
 
@@ -113,7 +113,8 @@ impl Place {
         }
         match existing {
             Some(held) => match (judge_replaced_file(held.as_fd()), writers) {
-                (Err(ForeignData::Written(_)), Writers::Tolerated) | (Ok(()), _) => Ok(()),
+                (Err(ForeignData::Written(_)), Writers::Tolerated)
+                | (Ok(()), Writers::Tolerated | Writers::Refused) => Ok(()),
                 (Err(foreign), Writers::Tolerated | Writers::Refused) => {
                     Err(foreign_error(&foreign))
                 }
