@@ -119,15 +119,15 @@ pub(super) fn leave_out_methods(
         .flatten()
         .filter(|schedule| schedule.done > 0)
         .count();
-    let median_ns = median_ns(known_overheads_ns(rotations));
+    let middle_ns = median_ns(known_overheads_ns(rotations));
     if known < SLICES_KNOWN_MIN
-        || !RestOfRun::with_slices(rotations, 1, median_ns).is_hopeless(left_ns)
+        || !RestOfRun::with_slices(rotations, 1, middle_ns).is_hopeless(left_ns)
     {
         return left_out;
     }
     let slices_max = SLICES_MIN as u64;
     while let Some(share) =
-        RestOfRun::with_slices(rotations, slices_max, median_ns).share_of(left_ns)
+        RestOfRun::with_slices(rotations, slices_max, middle_ns).share_of(left_ns)
         && share < SHARE_UNJOINED_MIN
         && count_methods(rotations) > METHODS_MIN
     {
