@@ -98,7 +98,8 @@ fn format_of_output(path: &Path) -> Option<&'static Format> {
 /// has no longer ones of hosts (HOST_NAME_MAX), and a run id of ours is shorter.
 const PART_CHARS_MAX: usize = 64;
 
-/// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs have the same.
+/// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs of diskproof
+/// have the same.
 fn file_name(record: &Record) -> String {
     let host = part_of_name(&record.host.name);
     // A record is a file that anybody may have written.

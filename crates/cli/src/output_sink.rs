@@ -22,7 +22,7 @@ use file_kind::{
     standard_streams,
 };
 pub(crate) use name::{directory_of, temporary_path};
-use place::{Place, check_name_length};
+use place::{Place, Writers, check_name_length};
 use race::exchange_point;
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, fstat, openat};
 use rustix::io::Errno;
@@ -80,7 +80,7 @@ impl OutputSink {
             return Self::as_it_is(held);
         }
         if place.is_mount_point() {
-            place.check_foreign()?;
+            place.check_foreign(Writers::Refused)?;
             return Self::as_it_is(held);
         }
         match role_of_file(&stat) {
@@ -112,7 +112,7 @@ impl OutputSink {
             Self::Replace(place) => {
                 check_name_length(&place.name)?;
                 place.check_replaceable()?;
-                place.check_foreign()?;
+                place.check_foreign(Writers::Refused)?;
                 let created = match trial {
                     Trial::Create => place.try_to_create(),
                     Trial::Permission => {

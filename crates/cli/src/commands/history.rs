@@ -214,7 +214,10 @@ fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     }
     if list.trend {
         let unseen = unseen_runs(list, &unreadable, unsaved);
-        let judged = runs_of_trends(runs, list);
+        let mut judged = runs_of_trends(runs, list);
+        if let Some(limit) = list.limit {
+            judged.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        }
         return show_trend(&judged, list, history.as_ref(), &unseen);
     }
     if prints_no_list {
@@ -300,11 +303,18 @@ fn runs_of_trends(runs: Vec<SavedRun>, list: &ListFlags) -> Vec<SavedRun> {
     let machine = machine_of(&this);
     let mut own = runs.clone();
     own.retain(|run| run.is_of_machine(&this.name, machine.as_deref()));
-    if list.host.is_some() || own.is_empty() {
-        runs
-    } else {
-        own
+    // One without figures, as that of a watch, has no trend.
+    if list.host.is_some() || !own.iter().any(SavedRun::has_measured) {
+        return runs;
     }
+    let others = runs.len() - own.len();
+    if others > 0 {
+        eprint_line(&format!(
+            "note: {} of other machines left out; --host NAME has theirs",
+            counted(others as u64, "run")
+        ));
+    }
+    own
 }
 
 fn show_trend(
@@ -546,7 +556,8 @@ impl ListFlags {
             host: self.host.clone(),
             label: self.label.clone(),
             since: self.since.map(Timestamp::as_second),
-            limit: self.limit,
+            // A trend counts the runs of its machine.
+            limit: if self.trend { None } else { self.limit },
         }
     }
 }

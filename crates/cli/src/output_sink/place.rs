@@ -6,12 +6,12 @@ use super::file_kind::{is_file, is_same, proc_path};
 use super::name::{NAME_BYTES_MAX, temporary_name};
 use super::race::exchange_point;
 use crate::input_files::role_of_file;
-use diskproof_device::{judge_output_directory, judge_replaced_file};
+use diskproof_device::{ForeignData, judge_output_directory, judge_replaced_file};
 use diskproof_report::format::WriteContent;
 use diskproof_report::postgresql_conf::SETTINGS_START;
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatxAttributes, StatxFlags, fstat, openat, renameat, statat,
-    statx, unlinkat,
+    AtFlags, Mode, OFlags, Stat, StatxAttributes, StatxFlags, fstat, open, openat, renameat,
+    statat, statx, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -25,6 +25,16 @@ use std::path::{Path, PathBuf};
 /// Bytes that are kept free for the name of a chart, which takes the place of `%`. Chosen: longer
 /// than any of them.
 const CHART_NAME_BYTES: usize = 64;
+
+/// What a program means that has the file open for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writers {
+    /// The file is that program's. Asked before a run, when another name costs nothing.
+    Refused,
+    /// It opened the file during the run, as a spreadsheet does, and keeps the old one. To refuse
+    /// it would lose the result of the run.
+    Tolerated,
+}
 
 /// A name in a directory that is held open.
 #[derive(Debug)]
@@ -89,7 +99,7 @@ impl Place {
 
     /// Refuses what belongs to another program, though this user may write it: an output is no
     /// consent to lose a file of a database.
-    pub(super) fn check_foreign(&self) -> Result<(), OutputError> {
+    pub(super) fn check_foreign(&self, writers: Writers) -> Result<(), OutputError> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let existing = openat(&self.folder, &self.name, flags, Mode::empty()).ok();
         if self.is_settings() {
@@ -102,9 +112,13 @@ impl Place {
                 .map_err(|foreign| foreign_error(&foreign))?;
         }
         match existing {
-            Some(held) => {
-                judge_replaced_file(held.as_fd()).map_err(|foreign| foreign_error(&foreign))
-            }
+            Some(held) => match (judge_replaced_file(held.as_fd()), writers) {
+                (Err(ForeignData::Written(_)), Writers::Tolerated)
+                | (Ok(()), Writers::Tolerated | Writers::Refused) => Ok(()),
+                (Err(foreign), Writers::Tolerated | Writers::Refused) => {
+                    Err(foreign_error(&foreign))
+                }
+            },
             None => Ok(()),
         }
     }
@@ -118,7 +132,7 @@ impl Place {
     /// moment.
     pub(super) fn replace(&self, write: &WriteContent<'_>) -> io::Result<u64> {
         self.check_replaceable()?;
-        self.check_foreign()?;
+        self.check_foreign(Writers::Tolerated)?;
         let replaced = self.existing_file()?;
         if let Some(role) = replaced.as_ref().and_then(role_of_file) {
             return Err(input_error(role).into());
@@ -201,9 +215,11 @@ const OTHER_SETTINGS: &str = "exists and is not one of diskproof's files of sett
 /// True if a file of settings was written by an export, or is empty.
 fn is_own_settings(held: &OwnedFd) -> bool {
     let mut start = Vec::new();
-    match File::open(proc_path(held)) {
-        Ok(file) => {
-            let is_read = file
+    // What took the name in between may be a pipe, whose open would wait.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match open(proc_path(held), flags, Mode::empty()) {
+        Ok(readable) => {
+            let is_read = File::from(readable)
                 .take(SETTINGS_START.len() as u64)
                 .read_to_end(&mut start)
                 .is_ok();

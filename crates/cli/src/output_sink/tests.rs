@@ -265,10 +265,10 @@ fn output_spares_the_files_of_a_database() {
 
 /// Also where a program opened the file after the run began.
 #[test]
-fn output_spares_the_file_of_a_writer_and_not_of_a_reader() {
+fn writer_is_refused_before_a_run_and_costs_no_result_after_it() {
     let place = unused_directory();
     let file = place.path().join("old.json");
-    for (redirection, is_replaced) in [("<", true), ("<>", false)] {
+    for (redirection, is_admitted) in [("<", true), ("<>", false)] {
         std::fs::write(&file, "old").unwrap();
         let sink = OutputSink::find(&file).unwrap();
         let mut child = std::process::Command::new("sh")
@@ -283,11 +283,13 @@ fn output_spares_the_file_of_a_writer_and_not_of_a_reader() {
             path: file.clone(),
             write: Box::new(|out| out.write_all(b"new")),
         };
+        let checked = sink.check(Trial::Create);
         let saved = sink.save(&output.write);
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(saved.is_ok(), is_replaced, "{redirection}");
+        assert_eq!(checked.is_ok(), is_admitted, "{redirection}");
+        assert!(saved.is_ok(), "{redirection}");
         let content = std::fs::read_to_string(&file).unwrap();
-        assert_eq!(content, if is_replaced { "new" } else { "old" });
+        assert_eq!(content, "new");
     }
 }

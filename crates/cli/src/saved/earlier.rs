@@ -236,9 +236,12 @@ impl Machine {
     }
 
     /// True if the disk of a run can be this one: without a serial number any machine has a disk of
-    /// its name, model and size.
+    /// its name, model and size. In a container the machine is unknown, and its name may be new
+    /// each time: there only an imported run is of another machine.
     fn has_disk_of(&self, run: &SavedRun, disk: &Layer) -> bool {
-        disk.serial.is_some() || run.is_of_machine(&self.host, self.digest.as_deref())
+        disk.serial.is_some()
+            || run.is_of_machine(&self.host, self.digest.as_deref())
+            || (self.digest.is_none() && !run.imported)
     }
 }
 

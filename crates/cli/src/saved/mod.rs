@@ -209,8 +209,9 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
     };
     match history_answer(&in_resolved_folder(place)?, refuse_foreign) {
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
-        // As of an output: a mistyped path costs no run.
-        Err(Failure::History(error)) if error.lacks_folder() => {
+        // As of an output: a mistyped path costs no run. That of the environment was typed long
+        // ago, and its mount may be missing tonight: the run is measured, and warns.
+        Err(Failure::History(error)) if options.history.is_some() && error.lacks_folder() => {
             Err(Failure::Usage(error.to_string()))
         }
         _ => Ok(()),

@@ -264,14 +264,15 @@ fn wait_for_removal(
             Some(end) => end.elapsed(),
             None => Duration::ZERO,
         };
-        if is_left_to_another_process(over_for, late) {
-            return None;
-        }
         match removal.poll(START_POLL) {
             Waited::Done(removed) => return Some(removed),
             Waited::TimedOut(_) if sink.progress.is_over() => over_for += START_POLL,
             Waited::TimedOut(_) => {}
             Waited::Lost => return None,
+        }
+        // Behind a look at it: it may be done however late the run is.
+        if is_left_to_another_process(over_for, late) {
+            return None;
         }
     }
 }

@@ -95,7 +95,7 @@ fn left_out_text(names: &[String]) -> Option<String> {
     }
     Some(format!(
         "the target, or this machine, is too slow for all methods in this time: {} not measured. \
-         Measure longer (--time), or select methods (--only)",
+         Measure longer (--time), or select methods (--only of commit)",
         match names.len() {
             1 => "1 is".to_owned(),
             count => format!("{count} are"),

@@ -398,9 +398,15 @@ fn spec_judges_every_promised_figure_in_every_format() {
         let text = std::fs::read_to_string(here.at(name)).unwrap();
         assert!(text.contains(part), "{name}: {text:.2000}");
     }
-    // At depth 32 no disk could make more than 640,000/s.
-    let boastful = here.check("--spec iops=900M --expect random-read-d1.iops>=1");
-    boastful.exits(1).shows("MISSED  8 KiB random reads");
+    // No disk makes so many at depth 1. Where the machine is so busy that waits explain it, the
+    // promise is undecided.
+    let boastful = here.check("--spec iops=500k --expect random-read-d1.iops>=1");
+    match boastful.code {
+        Some(5) => boastful
+            .shows("UNDECIDED  8 KiB random reads")
+            .tells("starved"),
+        _ => boastful.exits(1).shows("MISSED  8 KiB random reads"),
+    };
     let other = here.check("--spec rpm=7200,seek=9ms");
     other.exits(2).tells("'access.mean<=");
 }

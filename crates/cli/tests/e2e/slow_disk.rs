@@ -289,9 +289,9 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";
     let output = ran_on(&mount, words);
     // Whole, where the files that it had no time to write are removed in time.
-    let code = output.status.code();
-    assert!(matches!(code, Some(0 | 4)), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    let code = if record.partial { 4 } else { 0 };
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
     // One request of the kernel may take longer than four seconds here, which is the disk's rate.
     assert_eq!(record.stalled, None);
     for code in ["hung", "late", "stalled"] {
@@ -299,7 +299,7 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     }
     // What it had no time to write has left the set: nothing fails.
     let steps = &record.files().unwrap().steps;
-    assert_eq!(steps.len(), 5);
+    assert!(!steps.is_empty());
     for step in steps {
         assert!(step.data.op.errors.is_empty(), "{step:?}");
     }

@@ -6,7 +6,8 @@ use diskproof_model::accept::{AcceptFigures, AcceptMeasurement, WriteCliff};
 use diskproof_model::record::Record;
 use diskproof_model::units::{format_bytes, format_throughput};
 
-/// The charts of an acceptance test. A probe has no rate by position: it moves too little.
+/// The charts of an acceptance test. A probe has only the course of its
+/// writes: it moves too little for a rate by position.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
     match record.accept() {
         Some(accept) => vec![
@@ -91,7 +92,7 @@ fn course_chart(data: &AcceptMeasurement, figures: &AcceptFigures) -> Chart {
         title: course_title(figures.cliff.as_ref()),
         caption: "The line is the rate of the writes over what was written before. A step down \
                   is a write cache that is full; a level line has none, or one that is larger \
-                  than the device."
+                  than what was written."
             .to_owned(),
         x: Axis::new("written", amount).starting_at_zero(),
         y: Axis::new("transfer rate", "MB/s").starting_at_zero(),

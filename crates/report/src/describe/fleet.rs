@@ -275,7 +275,7 @@ fn identity_facts(fleet: &FleetRecord) -> Vec<Block> {
 }
 
 /// The metric of a figure; `None` where the row belongs to no group.
-fn metric_of_value<'f>(
+pub(super) fn metric_of_value<'f>(
     fleet: &'f FleetRecord,
     row: &FleetRow,
     value: &FleetValue,

@@ -1,6 +1,7 @@
 //! Commands that follow from the page of a fleet. They are printed for the administrator, and not
 //! run.
 
+use super::fleet::metric_of_value;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetBasis, FleetRecord, FleetRow, RowState};
 use diskproof_model::shell::quoted;
@@ -182,24 +183,23 @@ pub(super) fn drain_commands(fleet: &FleetRecord) -> Vec<Block> {
 /// The figure in which a row is slowest, such as `random-read-d1 at 39 % of the median`. A row can
 /// be slower over all workloads, and in none of them for certain.
 fn slowest_figure(fleet: &FleetRecord, row: &FleetRow) -> String {
-    let metrics = match row.group {
-        Some(group) => fleet.groups[group].metrics.as_slice(),
-        None => &[],
-    };
-    let mut slowest = ("all workloads", 1.0);
+    let mut slowest = None;
     if let Some(overall) = &row.overall {
-        slowest.1 = overall.speed;
+        slowest = Some(("all workloads", overall.speed));
     }
     for value in &row.values {
-        if let (Some(distance), Some(metric)) = (&value.distance, metrics.get(value.metric))
+        if let (Some(distance), Some(metric)) =
+            (&value.distance, metric_of_value(fleet, row, value))
             && value.state == row.state
-            && distance.speed < slowest.1
+            && slowest.is_none_or(|(_, speed)| distance.speed < speed)
         {
-            slowest = (&metric.subject, distance.speed);
+            slowest = Some((metric.subject.as_str(), distance.speed));
         }
     }
-    let (subject, speed) = slowest;
-    format!("{subject} at {:.0} % of the median", speed * 100.0)
+    match slowest {
+        Some((subject, speed)) => format!("{subject} at {:.0} % of the median", speed * 100.0),
+        None => "the figure is unknown".to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -23,18 +23,18 @@ pub(super) struct RestOfRun {
 impl RestOfRun {
     /// What the slices so far have left.
     pub(super) fn after(rotations: &[Rotation<'_>]) -> Self {
-        Self::with_slices(rotations, u64::MAX)
+        Self::with_slices(rotations, u64::MAX, mean_overhead_ns(rotations))
     }
 
-    /// The same where each group has at most so many slices left.
-    fn with_slices(rotations: &[Rotation<'_>], slices_max: u64) -> Self {
-        let mean_ns = mean_overhead_ns(rotations);
+    /// The same where each group has at most so many slices left, and each slice of a group that is
+    /// not measured yet takes `unknown_ns` beyond its time.
+    fn with_slices(rotations: &[Rotation<'_>], slices_max: u64, unknown_ns: u64) -> Self {
         let mut rest_of_run = Self::default();
         for schedule in rotations.iter().flatten() {
             if schedule.left > 0 {
                 rest_of_run.planned_ns += schedule.left_ns;
                 rest_of_run.overhead_ns +=
-                    schedule.left.min(slices_max) * schedule.slice_overhead_ns(mean_ns);
+                    schedule.left.min(slices_max) * schedule.slice_overhead_ns(unknown_ns);
             }
         }
         rest_of_run
@@ -58,20 +58,31 @@ impl RestOfRun {
     }
 }
 
-/// The mean of the known overheads of a slice, in nanoseconds. A group without slices ends with its
-/// own sync, and does not count.
-fn mean_overhead_ns(rotations: &[Rotation<'_>]) -> u64 {
-    let mut sum_ns: u64 = 0;
-    let mut overhead_count: u64 = 0;
+/// The known overheads of a slice, in nanoseconds. A group without slices ends with its own sync,
+/// and does not count.
+fn known_overheads_ns(rotations: &[Rotation<'_>]) -> Vec<u64> {
+    let mut known = Vec::new();
     for schedule in rotations.iter().flatten() {
         if let Some(overhead_ns) = schedule.overhead_ns
             && schedule.done > 0
         {
-            sum_ns += overhead_ns;
-            overhead_count += 1;
+            known.push(overhead_ns);
         }
     }
-    sum_ns / overhead_count.max(1)
+    known
+}
+
+/// The mean of the known overheads of a slice.
+fn mean_overhead_ns(rotations: &[Rotation<'_>]) -> u64 {
+    let known = known_overheads_ns(rotations);
+    known.iter().sum::<u64>() / known.len().max(1) as u64
+}
+
+/// The median of overheads, the lower one of two: one stall says nothing of the other methods.
+fn median_ns(mut overheads_ns: Vec<u64>) -> u64 {
+    overheads_ns.sort_unstable();
+    let middle = overheads_ns.len().saturating_sub(1) / 2;
+    overheads_ns.get(middle).copied().unwrap_or(0)
 }
 
 /// Joins the remaining slices until each gets at least half of its planned time in what is left. On
@@ -108,10 +119,15 @@ pub(super) fn leave_out_methods(
         .flatten()
         .filter(|schedule| schedule.done > 0)
         .count();
-    if known < SLICES_KNOWN_MIN || !RestOfRun::with_slices(rotations, 1).is_hopeless(left_ns) {
+    let middle_ns = median_ns(known_overheads_ns(rotations));
+    if known < SLICES_KNOWN_MIN
+        || !RestOfRun::with_slices(rotations, 1, middle_ns).is_hopeless(left_ns)
+    {
         return left_out;
     }
-    while let Some(share) = RestOfRun::with_slices(rotations, SLICES_MIN as u64).share_of(left_ns)
+    let slices_max = SLICES_MIN as u64;
+    while let Some(share) =
+        RestOfRun::with_slices(rotations, slices_max, middle_ns).share_of(left_ns)
         && share < SHARE_UNJOINED_MIN
         && count_methods(rotations) > METHODS_MIN
     {
@@ -176,5 +192,12 @@ mod tests {
         assert_eq!(rest.share_of(200), Some(1.0));
         assert_eq!(rest.share_of(1), Some(SHARE_MIN));
         assert_eq!(rest.share_of(0), None);
+    }
+
+    #[test]
+    fn one_stall_does_not_move_the_median() {
+        assert_eq!(median_ns(vec![5, 4000, 5, 5]), 5);
+        assert_eq!(median_ns(vec![800; 4]), 800);
+        assert_eq!(median_ns(Vec::new()), 0);
     }
 }
