@@ -398,7 +398,7 @@ fn spec_judges_every_promised_figure_in_every_format() {
         let text = std::fs::read_to_string(here.at(name)).unwrap();
         assert!(text.contains(part), "{name}: {text:.2000}");
     }
-    // No disk makes so many at depth 1. Where the machine is so busy that waits explain it, the
+    // More than a disk makes here. Where the machine is so busy that waits explain the miss, the
     // promise is undecided.
     let boastful = here.check("--spec iops=500k --expect random-read-d1.iops>=1");
     match boastful.code {
