@@ -3,6 +3,7 @@
 
 use super::fleet_acceptance::tested_disks_table;
 use super::fleet_commands::{drain_commands, second_look_commands};
+use super::fleet_metrics::metric_of_value;
 use super::fleet_sum::{self, NAMES_MAX, names_text};
 use crate::labels;
 use crate::percentiles::latency_at;
@@ -272,15 +273,6 @@ fn identity_facts(fleet: &FleetRecord) -> Vec<Block> {
         blocks.push(Block::toned_fact(Tone::Note, "same name", text));
     }
     blocks
-}
-
-/// The metric of a figure; `None` where the row belongs to no group.
-pub(super) fn metric_of_value<'f>(
-    fleet: &'f FleetRecord,
-    row: &FleetRow,
-    value: &FleetValue,
-) -> Option<&'f FleetMetric> {
-    fleet.groups.get(row.group?)?.metrics.get(value.metric)
 }
 
 /// True if a row is in the table of those that differ.

@@ -1,7 +1,7 @@
 //! Commands that follow from the page of a fleet. They are printed for the administrator, and not
 //! run.
 
-use super::fleet::metric_of_value;
+use super::fleet_metrics::metric_of_value;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetBasis, FleetRecord, FleetRow, RowState};
 use diskproof_model::shell::quoted;

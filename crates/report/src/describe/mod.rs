@@ -16,6 +16,7 @@ pub(crate) mod findings;
 pub(crate) mod fleet;
 mod fleet_acceptance;
 mod fleet_commands;
+mod fleet_metrics;
 pub(crate) mod fleet_sum;
 pub(crate) mod inserts;
 pub(crate) mod layers;
