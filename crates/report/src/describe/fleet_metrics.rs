@@ -1,5 +1,5 @@
-//! Finds what a figure of a row in a fleet is a figure of. A fleet may come from anybody, so that an
-//! index may lead nowhere.
+//! Finds what a figure of a row in a fleet is a figure of. A fleet may come from anybody, so that
+//! an index may lead nowhere.
 
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue};
 
