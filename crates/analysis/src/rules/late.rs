@@ -100,11 +100,11 @@ fn leaves_disks_idle(plan: &Plan) -> bool {
         Some(ping) => longest_idle_ns(&ping.requests) >= SPIN_DOWN_NS_MIN,
         None => false,
     };
-    let pauses = match plan.sustain() {
+    let has_long_pause = match plan.sustain() {
         Some(sustain) => sustain.pauses_ns.iter().any(|ns| *ns >= SPIN_DOWN_NS_MIN),
         None => false,
     };
-    is_pinged_rarely || pauses || plan.workloads().iter().any(may_pause)
+    is_pinged_rarely || has_long_pause || plan.workloads().iter().any(may_pause)
 }
 
 /// The longest time that a ping leaves between two requests.

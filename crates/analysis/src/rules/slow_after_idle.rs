@@ -196,22 +196,17 @@ fn severity_of_first_answer(record: &Record, answer: &LateAnswer) -> Severity {
     warning_if(is_solid_state && is_long && !answer.is_disturbed)
 }
 
-/// True if the accesses of a survey of this target take about as long: the disk is slow.
+/// True if the accesses of a survey of this target usually take about as long: the disk is slow.
 fn is_usual_access(record: &Record, answer: &TargetSilence) -> bool {
-    let is_surveyed = record
-        .surface()
-        .is_some_and(|surface| surface.data.target == answer.target);
-    let mut latencies_ns = Vec::new();
-    for access in record.access() {
-        latencies_ns.push(access.latency_ns);
+    let Some(surface) = record.surface() else {
+        return false;
+    };
+    let mut usual_ns = 0;
+    for seek in surface.figures.seeks.values() {
+        usual_ns = usual_ns.max(seek.p50_ns);
     }
-    latencies_ns.sort_unstable();
-    match latencies_ns.get(latencies_ns.len() / 2) {
-        Some(median_ns) => {
-            is_surveyed && (answer.length_ns as f64) < FIRST_TIMES_MIN * *median_ns as f64
-        }
-        None => false,
-    }
+    surface.data.target == answer.target
+        && (answer.length_ns as f64) < FIRST_TIMES_MIN * usual_ns as f64
 }
 
 /// True if the very first answer took far longer than the usual ones of a row.
