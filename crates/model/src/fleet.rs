@@ -48,6 +48,10 @@ pub struct FleetRecord {
     /// given.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub surplus: u64,
+    /// The names of those that came beyond a list of hosts or a number of ranks; of hosts that were
+    /// expected by their number alone nobody knows which are too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unexpected: Vec<String>,
     /// Thresholds of the runs themselves that were missed, or left undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmet: Vec<UnmetThreshold>,

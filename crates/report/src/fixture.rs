@@ -52,6 +52,7 @@ pub(crate) fn fleet(sides: usize) -> FleetRecord {
         tested: Vec::new(),
         missing: Vec::new(),
         surplus: 0,
+        unexpected: Vec::new(),
         unmet: Vec::new(),
         refused: Vec::new(),
         sum: None,

@@ -40,7 +40,7 @@ use diskproof_model::expectation::ExpectationOutcome;
 use diskproof_model::fleet::{FleetRecord, RowUnit, UnmetThreshold};
 use diskproof_model::fleet_sum::{FleetSum, SumStorage};
 use diskproof_model::record::{Record, Tool};
-pub use question::FleetQuestion;
+pub use question::{FleetQuestion, Surplus};
 
 use groups::{Groups, Likeness};
 use result::OtherAnswers;
@@ -230,7 +230,7 @@ pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
         tool,
         margin: MARGIN,
         missing: Vec::new(),
-        surplus: 0,
+        surplus: Surplus::default(),
         refused: Vec::new(),
     };
     let mut fleet = result::fleet_record(

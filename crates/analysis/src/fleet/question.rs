@@ -13,8 +13,35 @@ pub struct FleetQuestion {
     pub margin: f64,
     /// Hosts and ranks without a record.
     pub missing: Vec<MissingRow>,
-    /// The number of hosts or ranks beyond those expected.
-    pub surplus: u64,
+    /// Hosts or ranks beyond those expected.
+    pub surplus: Surplus,
     /// Inputs that are not usable records.
     pub refused: Vec<RefusedInput>,
+}
+
+/// Hosts or ranks that came and are not expected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Surplus {
+    /// The number of them.
+    pub count: u64,
+    /// Their names; empty where only the number is known.
+    pub names: Vec<String>,
+}
+
+impl Surplus {
+    /// Those of these names.
+    pub fn of(names: Vec<String>) -> Self {
+        Self {
+            count: names.len() as u64,
+            names,
+        }
+    }
+
+    /// This many, nobody knows which.
+    pub fn unnamed(count: u64) -> Self {
+        Self {
+            count,
+            names: Vec::new(),
+        }
+    }
 }

@@ -20,7 +20,7 @@ fn question() -> FleetQuestion {
         tool: fixture::record().tool,
         margin: MARGIN,
         missing: Vec::new(),
-        surplus: 0,
+        surplus: Surplus::default(),
         refused: Vec::new(),
     }
 }

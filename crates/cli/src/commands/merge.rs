@@ -17,7 +17,7 @@ use crate::stdio::{
 };
 use anyhow::Context as _;
 use collected::Collected;
-use diskproof_analysis::fleet::{Fleet, FleetQuestion};
+use diskproof_analysis::fleet::{Fleet, FleetQuestion, Surplus};
 use diskproof_model::fleet::{FleetOutcome, FleetRecord};
 use diskproof_model::fleet_sum::SumStorage;
 use diskproof_report::formats::format_of;
@@ -146,7 +146,7 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     }
     let surplus = match &roster {
         Some(roster) => roster.surplus(&collected.fleet),
-        None => 0,
+        None => Surplus::default(),
     };
     let question = FleetQuestion {
         tool: tool(),

@@ -124,11 +124,15 @@ fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     blocks.extend(identity_facts(fleet));
     blocks.extend(missing_row_facts(fleet));
     if fleet.surplus > 0 {
-        let text = format!(
+        let mut text = format!(
             "{} more than --expect says: a record of an earlier run, or of a machine that came \
              under two names",
             fleet.surplus
         );
+        if !fleet.unexpected.is_empty() {
+            let names: Vec<&str> = fleet.unexpected.iter().map(String::as_str).collect();
+            text = format!("{}: {text}", names_text(&names));
+        }
         blocks.push(Block::toned_fact(Tone::Warning, "not expected", text));
     }
     blocks.extend(unmet_threshold_facts(fleet));

@@ -2,7 +2,7 @@
 
 use super::launches::{Launch, LaunchedRun, Place, launches};
 use crate::failure::Failure;
-use diskproof_analysis::fleet::{ArrivedRun, Fleet};
+use diskproof_analysis::fleet::{ArrivedRun, Fleet, Surplus};
 use diskproof_model::fleet::Hello;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -85,18 +85,19 @@ impl Roster {
         }
     }
 
-    /// The number of hosts or ranks that came and are not expected: an old record in the folder, or
-    /// a machine that came under two names, makes the answer one about other disks.
-    pub(super) fn surplus(&self, fleet: &Fleet) -> u64 {
+    /// The hosts or ranks that came and are not expected: an old record in the folder, or a machine
+    /// that came under two names, makes the answer one about other disks.
+    pub(super) fn surplus(&self, fleet: &Fleet) -> Surplus {
         let machines = fleet.machines_of_hosts();
         let runs = launched_runs(fleet.arrived(), &[], &machines);
         let ranked = ranked_runs(&runs);
         match self {
-            Self::Hosts(hosts) => unlisted_hosts(hosts, &runs),
+            Self::Hosts(hosts) => Surplus::of(unlisted_hosts(hosts, &runs)),
             Self::Count(count) if ranked.is_empty() => {
-                surplus_hosts(u64::from(*count), &launches(&runs), &machines)
+                let beyond = surplus_hosts(u64::from(*count), &launches(&runs), &machines);
+                Surplus::unnamed(beyond)
             }
-            Self::Count(count) => surplus_ranks(*count, &launches(&ranked)),
+            Self::Count(count) => Surplus::of(surplus_ranks(*count, &launches(&ranked))),
         }
     }
 }
@@ -112,15 +113,15 @@ fn ranked_runs(runs: &[LaunchedRun]) -> Vec<LaunchedRun> {
     ranked
 }
 
-/// The number of hosts that came and are on no line of the list.
-fn unlisted_hosts(hosts: &[String], runs: &[LaunchedRun]) -> u64 {
+/// The hosts that came and are on no line of the list, by name.
+fn unlisted_hosts(hosts: &[String], runs: &[LaunchedRun]) -> Vec<String> {
     let mut unlisted = BTreeSet::new();
     for run in runs {
         if !hosts.iter().any(|host| is_same_host(host, &run.host)) {
-            unlisted.insert(run.host.as_str());
+            unlisted.insert(run.host.clone());
         }
     }
-    unlisted.len() as u64
+    unlisted.into_iter().collect()
 }
 
 /// By how many hosts the largest launch without ranks, with the others that are parts of it, has
@@ -137,12 +138,15 @@ fn surplus_hosts(count: u64, launches: &[Launch], machines: &BTreeMap<&str, usiz
     surplus
 }
 
-/// The most ranks of a launch that are not among the first `count`.
-fn surplus_ranks(count: u32, launches: &[Launch]) -> u64 {
-    let mut surplus = 0;
+/// The ranks of each launch that are not among the first `count`.
+fn surplus_ranks(count: u32, launches: &[Launch]) -> Vec<String> {
+    let mut surplus = Vec::new();
     for launch in launches {
-        let beyond = launch.ranks.iter().filter(|rank| **rank >= count).count();
-        surplus = surplus.max(beyond as u64);
+        for rank in &launch.ranks {
+            if *rank >= count {
+                surplus.push(named_of_launch(format!("rank {rank}"), launch, launches));
+            }
+        }
     }
     surplus
 }
@@ -433,8 +437,8 @@ mod tests {
         assert_eq!(surplus_hosts(2, &three, &BTreeMap::new()), 1);
         assert_eq!(surplus_hosts(3, &three, &BTreeMap::from([("db1", 2)])), 1);
         assert_eq!(surplus_hosts(3, &three, &BTreeMap::new()), 0);
-        assert_eq!(surplus_ranks(3, &[launch(0, 0..5, None)]), 2);
-        assert_eq!(surplus_ranks(5, &[launch(0, 0..5, None)]), 0);
+        assert_eq!(surplus_ranks(3, &[launch(0, 0..5, None)]), ["rank 3", "rank 4"]);
+        assert!(surplus_ranks(5, &[launch(0, 0..5, None)]).is_empty());
     }
 
     #[test]
