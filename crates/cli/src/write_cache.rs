@@ -46,7 +46,7 @@ pub struct WriteCacheFlags {
     #[arg(long, value_name = "STATE", conflicts_with_all = ["postgres", "fit_for"])]
     pub write_cache: Option<CacheStates>,
     /// Switch the write cache without asking first
-    #[arg(long, requires = "write_cache")]
+    #[arg(long, requires = "write_cache", conflicts_with_all = ["postgres", "fit_for"])]
     pub yes: bool,
 }
 

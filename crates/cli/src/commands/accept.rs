@@ -68,6 +68,7 @@ pub fn run(accept: &AcceptFlags) -> anyhow::Result<Exit> {
     let identity = flags.probe(&accept.target)?;
     refuse_other_targets(&identity, flags)?;
     refuse_seed(flags)?;
+    refuse_engine(flags)?;
     let stopped = stopped_test(accept, &identity)?;
     if let Some(measured) = &stopped
         && !flags.quiet
@@ -110,6 +111,15 @@ fn refuse_seed(flags: &MeasuringFlags) -> Result<(), Failure> {
         "--seed: each test writes new content, because a disk that ignores writes would pass with \
          that of an earlier test; omit --seed"
             .to_owned(),
+    ))
+}
+
+fn refuse_engine(flags: &MeasuringFlags) -> Result<(), Failure> {
+    if flags.engine.is_none() {
+        return Ok(());
+    }
+    Err(Failure::Usage(
+        "--engine does not apply: accept uses the fastest one that the device allows".to_owned(),
     ))
 }
 

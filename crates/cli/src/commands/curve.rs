@@ -111,10 +111,16 @@ pub struct CurveFlags {
     #[arg(long)]
     pub scan: bool,
     /// Resume a scan at this byte, or where the scan of this record ended; measure nothing else
-    #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
+    #[arg(
+        long,
+        value_name = "OFFSET|FILE.json",
+        requires = "scan",
+        conflicts_with = "write"
+    )]
     pub resume: Option<String>,
     /// Time limit of a run with --scan, at least 1s; then it prints how to resume the scan
-    #[arg(long, value_name = "DURATION", value_parser = parse_time, requires = "scan")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
+    #[arg(requires = "scan", conflicts_with = "write")]
     pub time: Option<u64>,
     /// Data sheet figures to check, such as size=4TB,rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]

@@ -80,6 +80,7 @@ pub struct Args {
 mod tests {
     use super::*;
     use clap::CommandFactory as _;
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
     use std::collections::BTreeSet;
 
     #[test]
@@ -96,6 +97,105 @@ mod tests {
         };
         let defaults = crate::flags::MeasuringFlags::default();
         assert_eq!(format!("{:?}", flags.measuring), format!("{defaults:?}"));
+    }
+
+    /// Values of which each flag that takes one accepts at least one.
+    const VALUES: [&str; 10] = [
+        "1",
+        "1s",
+        "10%",
+        "4k",
+        "randread",
+        "x.iops<-1%",
+        "p99<=5ms",
+        "0-50%",
+        "2026-11-20",
+        "x.html",
+    ];
+
+    /// The flags of a verb, each as somebody types it with a value that it accepts.
+    fn typed_flags(verb: &clap::Command) -> Vec<String> {
+        let mut typed = Vec::new();
+        for flag in verb.get_arguments() {
+            let Some(long) = flag.get_long() else {
+                continue;
+            };
+            if flag
+                .get_num_args()
+                .is_none_or(|count| count.min_values() == 0)
+            {
+                typed.push(format!("--{long}"));
+                continue;
+            }
+            for value in VALUES {
+                let with_value = format!("--{long}={value}");
+                if !matches!(
+                    refusal(verb, &[&with_value]).map(|error| error.kind()),
+                    Some(ErrorKind::ValueValidation | ErrorKind::InvalidValue)
+                ) {
+                    typed.push(with_value);
+                    break;
+                }
+            }
+        }
+        typed
+    }
+
+    /// Why a command line of this verb with these flags is refused.
+    fn refusal(verb: &clap::Command, flags: &[&str]) -> Option<clap::Error> {
+        let mut line = vec!["diskproof", verb.get_name()];
+        for positional in verb.get_positionals() {
+            if positional.is_required_set() {
+                line.push("x");
+            }
+        }
+        line.extend(flags);
+        Args::try_parse_from(line).err()
+    }
+
+    /// The flags that a command line lacks.
+    fn lacking_flags(error: &clap::Error) -> Vec<String> {
+        match (error.kind(), error.get(ContextKind::InvalidArg)) {
+            (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(lacking))) => {
+                lacking.clone()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// clap accepts a flag without the one that it needs where a third one excludes that, and then
+    /// nothing reads it: each excludes the third one itself.
+    #[test]
+    fn flag_that_needs_another_is_not_accepted_beside_one_that_excludes_that() {
+        let mut count = 0;
+        let mut program = Args::command();
+        program.build();
+        for verb in program.get_subcommands() {
+            let flags = typed_flags(verb);
+            for flag in &flags {
+                let Some(alone) = refusal(verb, &[flag]) else {
+                    continue;
+                };
+                let lacking = lacking_flags(&alone);
+                if lacking.is_empty() {
+                    continue;
+                }
+                count += 1;
+                for other in &flags {
+                    let other_name = other.split('=').next().unwrap();
+                    let is_lacking = lacking.iter().any(|text| {
+                        text.split(|letter: char| !letter.is_alphanumeric() && letter != '-')
+                            .any(|word| word == other_name)
+                    });
+                    assert!(
+                        is_lacking || other == flag || refusal(verb, &[flag, other]).is_some(),
+                        "{} {flag} {other}",
+                        verb.get_name()
+                    );
+                }
+            }
+        }
+        assert!(count > 20, "{count}");
     }
 
     /// The examples of a help text, each as one pastes it.

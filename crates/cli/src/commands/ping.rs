@@ -104,16 +104,16 @@ pub struct PingFlags {
     #[arg(short = 'a', long, value_name = "N")]
     pub warmup: Option<u64>,
     /// Write instead of reading, to a scratch file or a released target
-    #[arg(short = 'W', long)]
+    #[arg(short = 'W', long, group = "writes")]
     pub write: bool,
     /// Alternate reads and writes
-    #[arg(short = 'G', long, conflicts_with = "write")]
+    #[arg(short = 'G', long, group = "writes")]
     pub alternate: bool,
     /// Request neighbouring blocks in order instead of random ones
     #[arg(short = 'L', long)]
     pub sequential: bool,
     /// What makes each write durable; its time counts [default: fdatasync; none with --cached]
-    #[arg(long, value_name = "METHOD", value_parser = one_of(SYNCS))]
+    #[arg(long, value_name = "METHOD", value_parser = one_of(SYNCS), requires = "writes")]
     pub sync: Option<SyncPolicy>,
     /// Bypass the page cache with O_DIRECT (the default)
     #[arg(short = 'D', long, conflicts_with_all = ["cached", "buffered"])]

@@ -120,17 +120,42 @@ const UNSUITABLE: [&str; 7] = [
     "latency_window",
 ];
 
-fn hide_unsuitable(flag: clap::Arg) -> clap::Arg {
-    if UNSUITABLE.contains(&flag.get_id().as_str()) {
-        flag.hide(true)
-    } else {
-        flag
+/// The flags that `sustain` shares with `run` and gives another default or fewer values.
+const OWN_HELP: [(&str, &str); 6] = [
+    (
+        "rw",
+        "Order and direction: read, write, randread, randwrite, rw (or readwrite), randrw \
+         [default: randwrite; randread of what is only read]",
+    ),
+    ("bs", "Block size [default: 8k]"),
+    ("depth", "Requests in flight per job [default: 32]"),
+    (
+        "jobs",
+        "Number of workers, each with a thread and a queue [default: 1]",
+    ),
+    ("time", "Time of the load with its pauses [default: 2h]"),
+    (
+        "warmup",
+        "Warm-up before the measured time [default: none, because a credit or a cache begins to \
+         be used up at once]",
+    ),
+];
+
+/// Hides the flags that `sustain` refuses, and describes those that it takes in its own way.
+fn as_sustain_takes_it(flag: clap::Arg) -> clap::Arg {
+    let name = flag.get_id().as_str();
+    if UNSUITABLE.contains(&name) {
+        return flag.hide(true);
+    }
+    match OWN_HELP.iter().find(|(own, _)| *own == name) {
+        Some((_, help)) => flag.help(*help).long_help(*help),
+        None => flag,
     }
 }
 
 /// Measure whether a disk keeps its rate, what ends it, and whether it comes back
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP, mut_args = hide_unsuitable)]
+#[command(after_help = HELP, mut_args = as_sustain_takes_it)]
 pub struct SustainFlags {
     /// Directory, regular file or block device
     #[arg(default_value = ".")]
@@ -151,6 +176,7 @@ pub struct SustainFlags {
     pub every: Option<Time>,
     /// How long the series of --every lasts; started again, it continues [default: 7d]
     #[arg(long = "for", value_name = "DURATION", requires = "every")]
+    #[arg(conflicts_with_all = ["precondition", "stop_at_drop"])]
     pub series_time: Option<Time>,
     /// Show the progress on one line even on a terminal
     #[arg(long)]

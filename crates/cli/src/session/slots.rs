@@ -44,8 +44,9 @@ pub(super) fn in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Fa
         }
         return Ok(job);
     }
-    refuse_without_start(job.flags)?;
+    // A plan that no start would help is refused for itself.
     refuse_unequal(&job.plan, &job.identities, job.flags)?;
+    refuse_without_start(job.flags)?;
     let scratch_bytes = job.plan.scratch_bytes().unwrap_or(0) * job.identities.len() as u64;
     let slots = SlotPlan {
         lead_ns: match together.start_at {

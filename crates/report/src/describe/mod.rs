@@ -101,9 +101,11 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     ];
     page.extend(figure_sections(record));
     let is_brief = is_brief(record);
-    // A brief page has no room for caveats, but nobody decides on a database without them.
-    let is_for_profile = record.plan.questions.fit_for.is_some();
-    let caveats_on = if is_brief && !is_for_profile {
+    // A brief page has no room for caveats, but nobody decides on a database, or on the depth that
+    // a search has found, without them.
+    let is_decided_by =
+        record.plan.questions.fit_for.is_some() || record.latency_search().is_some();
+    let caveats_on = if is_brief && !is_decided_by {
         Whole
     } else {
         Always

@@ -59,7 +59,7 @@ pub struct LoadFlags {
     #[arg(long, value_name = "PROMISE", default_value = "p99<=5ms")]
     pub slo: Promise,
     /// The transaction: oltp, etcd, or a TOML file that describes one
-    #[arg(long, value_name = "MIX", default_value = "oltp", conflicts_with_all = ["rw", "bs"])]
+    #[arg(long, value_name = "MIX|FILE", default_value = "oltp", conflicts_with_all = ["rw", "bs"])]
     pub mix: String,
     /// Offer the transaction of a load that 'watch --record' saved: 'latest', an id, or a file. A
     /// flush stands for a commit
@@ -67,6 +67,7 @@ pub struct LoadFlags {
     pub like: Option<String>,
     /// Device whose load --like repeats [default: the busiest]
     #[arg(long, value_name = "NAME", requires = "like")]
+    #[arg(conflicts_with_all = ["rw", "bs", "mix", "rays"])]
     pub like_device: Option<String>,
     /// Offer plain requests: randread, randwrite, randrw, read, write or rw
     #[arg(long, visible_alias = "readwrite", value_name = "OPERATION", value_parser = parse_rw)]
@@ -81,6 +82,7 @@ pub struct LoadFlags {
     pub bs: Option<BlockSize>,
     /// Share of reads of a --rw that mixes, in percent [default: 50]
     #[arg(long, value_name = "PERCENT", requires = "rw")]
+    #[arg(conflicts_with_all = ["mix", "like", "rays"])]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=99))]
     pub rwmixread: Option<u16>,
     /// Sessions, or requests in flight at most [default: 100 sessions, 256 requests]

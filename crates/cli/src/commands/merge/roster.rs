@@ -437,7 +437,10 @@ mod tests {
         assert_eq!(surplus_hosts(2, &three, &BTreeMap::new()), 1);
         assert_eq!(surplus_hosts(3, &three, &BTreeMap::from([("db1", 2)])), 1);
         assert_eq!(surplus_hosts(3, &three, &BTreeMap::new()), 0);
-        assert_eq!(surplus_ranks(3, &[launch(0, 0..5, None)]), ["rank 3", "rank 4"]);
+        assert_eq!(
+            surplus_ranks(3, &[launch(0, 0..5, None)]),
+            ["rank 3", "rank 4"]
+        );
         assert!(surplus_ranks(5, &[launch(0, 0..5, None)]).is_empty());
     }
 
