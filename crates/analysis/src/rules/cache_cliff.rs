@@ -13,9 +13,10 @@ use crate::moved::{self, CountedKinds};
 
 pub(super) const RULE: Rule = Rule {
     code: "cache-cliff",
-    title: "A write cache filled up",
+    title: "Writes became slower for good",
     summary: "Writes were fast at first and became permanently slower, because a cache in front of \
-              the medium was full. The figures are those of the lower rate.",
+              the medium was full or, where reads do not exclude it, because a burst credit was \
+              used up. The figures are those of the lower rate.",
     remedy: Remedy::Always(
         "Plan bulk loads and restores with the lower rate. To measure the recovery, repeat the run \
          after some minutes without load.",
