@@ -128,6 +128,11 @@ fn stations() -> Vec<Studied> {
             Station::new(3, 700.0, Service::HeavyTailed),
         ),
         p99(
+            "M/G/6, 2200/s, 25 ms, 0.7 % late",
+            0.025,
+            Station::new(6, 2200.0, Service::VeryHeavyTailed),
+        ),
+        p99(
             "M/D/6, 2500/s, 9 ms",
             0.009,
             Station::new(6, 2500.0, Service::Constant),

@@ -98,7 +98,7 @@ impl RateSearch {
             rate: interval.rate.max(low),
             high,
             saturated: self.saturated,
-            slope: interval.slope,
+            slope: interval.growth.elasticity(),
             episodes: self.fit.episodes,
             control: self.control,
             drift: None,
@@ -119,7 +119,7 @@ impl RateSearch {
             promised: self.promise.late_share,
             limit_s: self.promise.limit_s,
             rate: interval.rate,
-            slope: interval.slope,
+            growth: interval.growth,
             served: self.saturated,
         }
     }

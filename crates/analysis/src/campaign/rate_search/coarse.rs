@@ -2,8 +2,7 @@
 //! offered, and a coarse curve gives a first guess.
 
 use super::cell::{MeasuredRate, RateCell};
-use super::evidence::RateInterval;
-use super::fit::FIRST_SLOPE;
+use super::evidence::{Growth, RateInterval};
 use super::{BATCH_S, Phase, RateSearch, SATURATION_TIMES, SERVED_MIN, SearchStep, WARMUP_S};
 use diskproof_model::rate::RateCellKind;
 
@@ -138,7 +137,7 @@ impl RateSearch {
                 low: 0.0,
                 rate: self.first_guess(),
                 high: f64::INFINITY,
-                slope: FIRST_SLOPE,
+                growth: Growth::FIRST,
             };
             return self.next_near();
         };

@@ -6,7 +6,9 @@
 //! they only show that the wanted rate is above or below theirs.
 
 use super::cell::MeasuredRate;
-use super::evidence::{Dispersion, EXPECTED_SHARE_MAX, Evidence, FitInputs, RateInterval, USE_MAX};
+use super::evidence::{
+    Dispersion, EXPECTED_SHARE_MAX, Evidence, FitInputs, Growth, RateInterval, USE_MAX,
+};
 use std::ops::Range;
 
 /// The result of a fit to some cells.
@@ -28,7 +30,7 @@ impl Fit {
                 low: 0.0,
                 rate: 0.0,
                 high: f64::INFINITY,
-                slope: FIRST_SLOPE,
+                growth: Growth::FIRST,
             },
             dispersion: Dispersion {
                 below: 1.0,
@@ -42,11 +44,7 @@ impl Fit {
     }
 }
 
-/// The slope until cells show one: what the prior expects of a target that is used by three
-/// quarters, at p99.
-pub(super) const FIRST_SLOPE: f64 = 10.0;
-
-/// Near cells are within this multiple of 1/slope around the guess, as a share of it.
+/// Near cells are within this multiple of 1/elasticity around the guess, as a share of it.
 const NEAR_WIDTH: f64 = 1.6;
 /// That width is at least this share of the guess.
 const NEAR_WIDTH_MIN: f64 = 0.01;
@@ -90,7 +88,7 @@ pub(super) fn fit(cells: &[MeasuredRate], inputs: FitInputs) -> Fit {
         dispersion = dispersion_of(cells, &near, &guess);
         let interval = refined_interval(cells, &near, &guess, dispersion, lowest..highest);
         guess.rate = interval.rate;
-        guess.slope = interval.slope;
+        guess.growth = interval.growth;
     }
     let Misfit { factor, episodes } = misfit(cells, &near, &guess, dispersion);
     let widened = dispersion.widened(factor * (1.0 + FEW_EPISODES_WIDENING / episodes.max(1.0)));
@@ -104,7 +102,7 @@ pub(super) fn fit(cells: &[MeasuredRate], inputs: FitInputs) -> Fit {
 
 /// The indices of the near cells around a guess.
 fn near_indices(cells: &[MeasuredRate], guess: &FitInputs) -> Vec<usize> {
-    let width = (NEAR_WIDTH / guess.slope).clamp(NEAR_WIDTH_MIN, NEAR_WIDTH_MAX);
+    let width = (NEAR_WIDTH / guess.growth.elasticity()).clamp(NEAR_WIDTH_MIN, NEAR_WIDTH_MAX);
     let mut near = Vec::new();
     for (index, cell) in cells.iter().enumerate() {
         let is_near = (cell.rate() / guess.rate - 1.0).abs() <= width;
@@ -194,11 +192,9 @@ struct Misfit {
 
 /// With fewer near cells their misfit is unknown, and counts as 1.
 const MISFIT_CELLS_MIN: i32 = 6;
-/// Late shares are expected to fall by at most e to this power: less is as good as none.
-const FALL_LN_MIN: f64 = -30.0;
-/// They are expected to grow by at most e to this power: a cell so far above the wanted rate says
-/// nothing about the curve.
-const GROWTH_LN_MAX: f64 = 4.0;
+/// Late shares are expected to be at most this multiple of the promised one, e to the power of 4: a
+/// cell so far above the wanted rate says nothing about the curve.
+const TIMES_MAX: f64 = 54.6;
 
 /// Compares the near cells with the curve of the guess.
 fn misfit(
@@ -214,9 +210,8 @@ fn misfit(
         if cell.gave_up {
             continue;
         }
-        let growth_ln =
-            (guess.slope * (cell.rate() / guess.rate - 1.0)).clamp(FALL_LN_MIN, GROWTH_LN_MAX);
-        let expected_share = (guess.late_share * growth_ln.exp()).min(EXPECTED_SHARE_MAX);
+        let times = guess.growth.times(cell.rate() / guess.rate);
+        let expected_share = (guess.late_share * times.min(TIMES_MAX)).min(EXPECTED_SHARE_MAX);
         let expected = cell.requests() * expected_share;
         let phi = dispersion.at_rate(cell.rate());
         squares += (cell.late() - expected).powi(2) / phi;
@@ -230,7 +225,7 @@ fn misfit(
             episodes,
         };
     }
-    // The curve has two parameters, its rate and its slope.
+    // The curve has two parameters besides its floor, its rate and its slope.
     let freedom = f64::from(count) / f64::from(count - 2);
     let factor = (squares / expected_total.max(1.0) * freedom).max(1.0);
     Misfit {

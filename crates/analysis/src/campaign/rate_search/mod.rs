@@ -363,7 +363,7 @@ impl RateSearch {
             late_share: self.promise.late_share,
             saturated: self.saturated,
             rate: self.fit.interval.rate,
-            slope: self.fit.interval.slope,
+            growth: self.fit.interval.growth,
         }
     }
 

@@ -3,8 +3,7 @@
 
 use super::answer::{EPISODES_MIN, PRINTED_SHARE};
 use super::cell::{MeasuredRate, RateCell};
-use super::evidence::RateInterval;
-use super::fit::FIRST_SLOPE;
+use super::evidence::{Growth, RateInterval};
 use super::stalls::OBSERVED_USE_MAX;
 use super::{
     BATCH_S, CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateSearch, SERVED_MIN, SearchStep,
@@ -87,7 +86,7 @@ impl RateSearch {
         }
         self.phase = Phase::Near;
         let interval = &self.fit.interval;
-        let unit = (1.0 / interval.slope).clamp(UNIT_MIN, UNIT_MAX);
+        let unit = (1.0 / interval.growth.elasticity()).clamp(UNIT_MIN, UNIT_MAX);
         let distance = NEAR_DISTANCES[self.near_cells % NEAR_DISTANCES.len()];
         let rate = (interval.rate * (1.0 + distance * unit)).clamp(
             NEAR_RATE_MIN * self.saturated,
@@ -214,7 +213,7 @@ impl RateSearch {
             low: 0.0,
             rate: FALLEN_GUESS_SHARE * self.saturated,
             high: f64::INFINITY,
-            slope: FIRST_SLOPE,
+            growth: Growth::FIRST,
         };
         self.next_near()
     }

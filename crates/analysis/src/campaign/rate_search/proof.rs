@@ -41,8 +41,9 @@ const ABOVE_SATURATED_TIMES: f64 = 1.08;
 /// A control is worth measuring if it should make more requests late by this many standard
 /// deviations: then it shows a break ([`CONTROL_DEVIATIONS`]) in four of five searches.
 const SHOWN_DEVIATIONS: f64 = 2.5;
-/// Lateness is assumed to grow by at most e to this power: then all requests are late at p99.
-const GROWTH_LN_MAX: f64 = 5.0;
+/// Lateness is assumed to grow at most to this multiple, e to the power of 5: then all requests are
+/// late at p99.
+const GROWTH_MAX: f64 = 148.4;
 
 impl RateSearch {
     pub(super) fn begin_hold(&mut self) -> SearchStep {
@@ -125,7 +126,7 @@ impl RateSearch {
             let rate = factor * interval.rate;
             let expected =
                 self.scaled_s(CONTROL_S) * CONTROLS_MAX as f64 * rate * self.promise.late_share;
-            let growth = (interval.slope * (factor - 1.0)).min(GROWTH_LN_MAX).exp();
+            let growth = interval.growth.times(factor).min(GROWTH_MAX);
             let chance = (self.fit.dispersion.above * expected * growth).sqrt();
             let shows = rate > ABOVE_SATURATED_TIMES * self.saturated
                 || expected * (growth - 1.0) > SHOWN_DEVIATIONS * chance;

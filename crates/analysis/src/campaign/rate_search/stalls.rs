@@ -11,6 +11,7 @@
 //! show no stall, and no time without one.
 
 use super::cell::{Batch, MeasuredRate};
+use super::evidence::Growth;
 use super::fit::heavy_traffic;
 use diskproof_model::rate::RateCellKind;
 
@@ -54,8 +55,8 @@ pub(super) struct FittedLateness {
     pub(super) limit_s: f64,
     /// The rate of the fit, per second.
     pub(super) rate: f64,
-    /// The elasticity of the late share there.
-    pub(super) slope: f64,
+    /// The growth of the late share around it.
+    pub(super) growth: Growth,
     /// The most that the target served when more was offered, per second.
     pub(super) served: f64,
 }
@@ -63,8 +64,7 @@ pub(super) struct FittedLateness {
 impl FittedLateness {
     /// The late share that is expected at a rate.
     fn late_share_at(&self, rate: f64) -> f64 {
-        let growth = (self.slope * (rate / self.rate - 1.0)).exp();
-        (self.promised * growth).min(EXTRAPOLATED_SHARE_MAX)
+        (self.promised * self.growth.times(rate / self.rate)).min(EXTRAPOLATED_SHARE_MAX)
     }
 }
 

@@ -13,6 +13,8 @@ pub enum Service {
     Constant,
     /// Lognormal, with a standard deviation of 0.7 in the logarithm.
     HeavyTailed,
+    /// Lognormal, with 1.2: at any rate some services are many times as long as the others.
+    VeryHeavyTailed,
 }
 
 /// Recurring times during which no request is served.
@@ -62,6 +64,11 @@ impl Station {
             slower_per_second: 0.0,
         }
     }
+}
+
+/// A lognormal value with a mean of 1 and this standard deviation of its logarithm.
+fn lognormal(deviation: f64, normal: f64) -> f64 {
+    (deviation * normal - 0.5 * deviation * deviation).exp()
 }
 
 /// A station at work, in virtual time.
@@ -207,7 +214,8 @@ impl Busy {
         let taken_s = match self.station.service {
             Service::Exponential => mean_s * self.rng.exponential(),
             Service::Constant => mean_s,
-            Service::HeavyTailed => mean_s * (0.7 * self.rng.normal() - 0.5 * 0.49).exp(),
+            Service::HeavyTailed => mean_s * lognormal(0.7, self.rng.normal()),
+            Service::VeryHeavyTailed => mean_s * lognormal(1.2, self.rng.normal()),
         };
         let speed = (1.0 - self.station.slower_per_second * start_s).max(0.5);
         let done_s = start_s + taken_s / speed;
