@@ -6,7 +6,7 @@ use crate::connection_string::{Settings, parse_settings};
 use crate::error::PostgresError;
 use crate::password_file::{Password, find_password, read_passwords};
 use crate::service_file::{service_files, service_settings};
-use crate::tls::TlsUse;
+use crate::tls::{TlsUse, tls_files};
 use crate::user::{home_of_user, name_of_user};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -172,10 +172,7 @@ impl ConnectInfo {
         text: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let home = match environment("HOME") {
-            Some(home) if !home.is_empty() => Some(PathBuf::from(home)),
-            _ => home_of_user().map(PathBuf::from),
-        };
+        let home = home(environment);
         let given = given_settings(text, environment, home.as_deref())?;
         let setting_of = |name: &str| setting(&given, environment, name);
         let places = places(&setting_of)?;
@@ -213,6 +210,33 @@ impl ConnectInfo {
             user,
             database,
         })
+    }
+
+    /// The files from which a connection with this string takes settings, passwords and
+    /// certificates, whether they exist or not.
+    pub fn files(
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Vec<PathBuf>, PostgresError> {
+        Self::files_of_text(text, environment).map_err(PostgresError::ConnectString)
+    }
+
+    fn files_of_text(
+        text: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Vec<PathBuf>, String> {
+        let home = home(environment);
+        let in_string = parse_settings(text)?;
+        let mut files = Vec::new();
+        if setting(&in_string, environment, "service").is_some() {
+            let named = setting(&in_string, environment, "servicefile");
+            files.extend(service_files(named, home.as_deref(), environment));
+        }
+        let given = given_settings(text, environment, home.as_deref())?;
+        let setting_of = |name: &str| setting(&given, environment, name);
+        files.extend(password_file(setting_of("passfile"), home.as_deref()));
+        files.extend(tls_files(&setting_of, home.as_deref()));
+        Ok(files)
     }
 
     /// Describes the hosts, the database and the user, without the password.
@@ -303,6 +327,23 @@ fn given_settings(
     Ok(settings)
 }
 
+/// The home directory of the user; `None` of a user without one.
+fn home(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    match environment("HOME") {
+        Some(home) if !home.is_empty() => Some(PathBuf::from(home)),
+        _ => home_of_user().map(PathBuf::from),
+    }
+}
+
+/// The file that `passfile` names, else `~/.pgpass`.
+fn password_file(passfile: Option<String>, home: Option<&Path>) -> Option<PathBuf> {
+    match (passfile, home) {
+        (Some(path), _) => Some(PathBuf::from(path)),
+        (None, Some(home)) => Some(home.join(".pgpass")),
+        (None, None) => None,
+    }
+}
+
 /// The password file of the user, as far as it may be used.
 #[derive(Default)]
 struct StoredPasswords {
@@ -315,12 +356,7 @@ struct StoredPasswords {
 impl StoredPasswords {
     /// Reads the file that `passfile` names, else `~/.pgpass`.
     fn read(passfile: Option<String>, home: Option<&Path>) -> Self {
-        let path = match (passfile, home) {
-            (Some(path), _) => Some(PathBuf::from(path)),
-            (None, Some(home)) => Some(home.join(".pgpass")),
-            (None, None) => None,
-        };
-        let Some(path) = path else {
+        let Some(path) = password_file(passfile, home) else {
             return Self::default();
         };
         match read_passwords(&path) {

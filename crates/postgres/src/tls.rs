@@ -241,6 +241,19 @@ fn named_or_usual(named: Option<String>, home: Option<&Path>, name: &str) -> Opt
     }
 }
 
+/// The files of certificates and keys that a connection reads, if its mode needs them.
+pub(crate) fn tls_files(setting: Setting<'_>, home: Option<&Path>) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for (name, usual) in [
+        ("sslrootcert", "root.crt"),
+        ("sslcert", "postgresql.crt"),
+        ("sslkey", "postgresql.key"),
+    ] {
+        files.extend(named_or_usual(setting(name), home, usual));
+    }
+    files
+}
+
 /// Refuses a key that others may read, as libpq does. The group may read a key of root.
 fn refuse_readable_key(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };

@@ -199,6 +199,9 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
         refuse_foreign_history(&watch.history)?;
     }
     let named_devices = resolve_devices(&watch.devices, watch.verbosity())?;
+    if let Some(connection_string) = &watch.postgres {
+        server::register_files(connection_string)?;
+    }
     let paths = crate::flags::output_files(&[&watch.outputs, &watch.html]);
     let outputs = open_outputs(&paths, watch.history.file(), Trial::Create)?;
     interrupt::listen()?;

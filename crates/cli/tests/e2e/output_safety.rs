@@ -106,6 +106,10 @@ const INPUTS_AS_OUTPUTS: &[&str] = &[
     "show r.json --history h.json -o h.json",
     "compare r.json x.json --history h.json -o h.json",
     "watch -c 1 --record --history h.json -o h.json",
+    // What a connection to a server reads, before it is made.
+    "watch -c 1 --postgres passfile=data.json -o data.json",
+    "watch -c 1 --postgres sslkey=data.json -o data.json",
+    "watch -c 1 --postgres sslrootcert=data.json -o data.json",
     "as --history h.json fio --name=a --size=1m --filename=data.bin --output=h.json",
     "as --history h.json zcav -b 1 -l h.json data.bin",
 ];

@@ -5,6 +5,7 @@ mod data_devices;
 mod thread;
 
 use crate::failure::Failure;
+use crate::input_files::{InputRole, register};
 use crate::stdio::Verbosity;
 use data_devices::find_data_devices;
 use diskproof_analysis::watch::ServerObserver;
@@ -46,6 +47,20 @@ pub(super) struct ServerWatch {
     last_message: Instant,
 }
 
+/// From now on no file that a connection reads is an output: passwords, certificates, keys.
+pub(super) fn register_files(connection_string: &str) -> Result<(), Failure> {
+    let files = ConnectInfo::files(connection_string, &|name| std::env::var(name).ok())
+        .map_err(unusable_connection_string)?;
+    for file in files {
+        register(&file, InputRole::Document);
+    }
+    Ok(())
+}
+
+fn unusable_connection_string(error: PostgresError) -> Failure {
+    Failure::Usage(format!("--postgres: {error}"))
+}
+
 impl ServerWatch {
     /// Connects to the server of a connection string.
     pub(super) fn connect(
@@ -55,7 +70,7 @@ impl ServerWatch {
         verbosity: Verbosity,
     ) -> anyhow::Result<Self> {
         let info = ConnectInfo::parse(connection_string, &|name| std::env::var(name).ok())
-            .map_err(|error| Failure::Usage(format!("--postgres: {error}")))?;
+            .map_err(unusable_connection_string)?;
         if ConnectInfo::has_password(connection_string) {
             verbosity.note(
                 "every user of this machine can see the password of --postgres in the process \
