@@ -833,9 +833,10 @@ fn finding_state(finding: &SavedFinding) -> Option<State> {
         Severity::Failure => State::Critical,
     };
     match says {
+        // A full filesystem is a warning: the disk has failed nothing.
         Meaning::NotTheDisk {
             cause: Cause::Failed,
-        } => Some(State::Critical),
+        } if finding.severity == Severity::Failure => Some(State::Critical),
         Meaning::NotTheDisk { .. } | Meaning::OtherLoad { .. } => Some(State::Unknown),
         Meaning::Doubtful | Meaning::Note => None,
         Meaning::Limit { limit } if limit.is_of_the_program() => Some(State::Unknown),
@@ -899,6 +900,7 @@ mod tests {
         use Severity::{Failure, Note, Warning};
         for (code, severity, state) in [
             ("io-errors", Failure, Some(State::Critical)),
+            ("io-errors", Warning, Some(State::Unknown)),
             ("served-from-cache", Failure, Some(State::Unknown)),
             ("disturbed", Warning, Some(State::Unknown)),
             ("health-failing", Failure, Some(State::Critical)),

@@ -221,16 +221,15 @@ impl Finding {
     /// their content are lost, or it reports that it is failing. Such a disk is like no other,
     /// whatever its figures.
     pub fn is_failure_of_disk(&self) -> bool {
-        match self.says {
+        let is_about_disk = match self.says {
             Meaning::NotTheDisk { cause } => cause == Cause::Failed,
-            Meaning::EndedEarly | Meaning::Disk | Meaning::Health => {
-                self.severity == Severity::Failure
-            }
+            Meaning::EndedEarly | Meaning::Disk | Meaning::Health => true,
             Meaning::Limit { .. }
             | Meaning::OtherLoad { .. }
             | Meaning::Doubtful
             | Meaning::Note => false,
-        }
+        };
+        is_about_disk && self.severity == Severity::Failure
     }
 
     /// True if it is about the disk itself, and weighs enough to be named beside any figure: a
@@ -238,7 +237,10 @@ impl Finding {
     pub fn is_trouble_of_disk(&self) -> bool {
         let is_about_disk = match self.says {
             Meaning::EndedEarly | Meaning::Disk | Meaning::Health => true,
-            Meaning::NotTheDisk { cause } => cause == Cause::Failed,
+            // A full filesystem fails operations with a warning, and is no failing disk.
+            Meaning::NotTheDisk { cause } => {
+                cause == Cause::Failed && self.severity == Severity::Failure
+            }
             Meaning::Limit { .. }
             | Meaning::OtherLoad { .. }
             | Meaning::Doubtful

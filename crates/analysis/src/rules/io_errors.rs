@@ -31,6 +31,9 @@ const POINTS_NAMED_MAX: usize = 10;
 /// made one in its place, or the filesystem is full.
 const NOT_OF_THE_DISK: [&str; 4] = ["ENOENT", "EEXIST", "ENOSPC", "EDQUOT"];
 
+/// Errors of a filesystem without room, or of a user without any left: the disk has failed nothing.
+const OF_A_FULL_FILESYSTEM: [&str; 2] = ["ENOSPC", "EDQUOT"];
+
 /// The errors of a run. The scan of a survey has its own findings.
 #[derive(Default)]
 struct Failures<'a> {
@@ -226,8 +229,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
         failures.places.join(" and "),
         counts.join(", ")
     );
+    let is_full = failures
+        .totals
+        .keys()
+        .all(|errno| OF_A_FULL_FILESYSTEM.contains(errno));
+    let severity = if is_full {
+        Severity::Warning
+    } else {
+        Severity::Failure
+    };
     let remedy = sentence(&remedy(failures.totals.keys().copied()));
-    Some(Diagnosis::new(Severity::Failure, claim, failures.evidence).with_remedy(remedy))
+    Some(Diagnosis::new(severity, claim, failures.evidence).with_remedy(remedy))
 }
 
 #[cfg(test)]
@@ -245,6 +257,18 @@ mod tests {
         || failed(&[("EIO", 3), ("ENOSPC", 1)]),
         || failed(&[("EIO", 0)]),
     );
+
+    /// Figures of a full filesystem are not the disk's, and the disk has not failed.
+    #[test]
+    fn full_filesystem_is_no_failing_disk() {
+        for (errors, severity) in [
+            (&[("ENOSPC", 8)][..], Severity::Warning),
+            (&[("ENOSPC", 8), ("EDQUOT", 1)], Severity::Warning),
+            (&[("ENOSPC", 8), ("EIO", 1)], Severity::Failure),
+        ] {
+            assert_eq!(check(&failed(errors)).unwrap().severity, severity);
+        }
+    }
 
     /// The server ended with PANIC, because its disk failed a sync of the log.
     #[test]
