@@ -1,6 +1,6 @@
 //! `diskproof watch` and `run --like` from the outside.
 
-use crate::program::{program, run};
+use crate::program::{Ran, program, program_path, run};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_simdisk::testbed::place;
@@ -17,6 +17,22 @@ fn watch_prints_steps_and_states_its_method() {
     ran.exits(0);
     assert!(ran.out.contains("seeks      traced:") || ran.out.contains("estimated (~)"));
     ran.shows(" time device    read/s");
+}
+
+/// As in a container without sysfs: the counters of /proc/diskstats alone do not tell disks from
+/// their partitions.
+#[test]
+fn machine_without_sysfs_is_no_machine_without_load() {
+    needs!("unshare");
+    let script = "mount --make-rprivate / && mount -t tmpfs none /sys && exec \"$@\"";
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(program_path())
+        .args(["watch", "-i", "100ms", "-c", "1"]);
+    let ran = Ran::of(command);
+    ran.exits(4);
+    assert!(ran.out.is_empty(), "{}", ran.out);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use diskproof_device::{
 use diskproof_engine::StartInstant;
 use diskproof_model::observed::{ObservedDevice, ObservedRecord};
 use diskproof_model::target::TargetIdentity;
+use diskproof_model::units::counted;
 use diskproof_model::watch::{DiskReading, WatchStep};
 use diskproof_report::terminal::{WatchFacts, hidden_processes_text, seek_method_text};
 use std::collections::{BTreeMap, BTreeSet};
@@ -78,6 +79,14 @@ impl WatchedKernel {
         let mut facts = WatchFacts::default();
         let mut sources = Sources::open(&request, &named, &mut facts, verbosity)?;
         let readings = read_counters()?;
+        if devices.is_empty() && !readings.is_empty() {
+            // Nothing else tells disks from their partitions.
+            anyhow::bail!(
+                "/sys shows no block device, although the kernel counts the requests of {}; mount \
+                 sysfs, or watch from outside of the container",
+                counted(readings.len() as u64, "device")
+            );
+        }
         let start = WatchStart::now();
         sources.begin_steps(start.monotonic, &mut facts);
         let mut kernel = Self {
