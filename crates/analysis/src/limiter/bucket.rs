@@ -180,6 +180,9 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
         if let Some(bucket) = bucket_of_plateaus(stretches, &members, unit) {
             let total_ns: f64 = members.iter().map(|member| member.length_ns()).sum();
             let at_base = rows_at_base(stretches, &bucket);
+            if lacks_usual_rows(stretches, &at_base, unit) {
+                continue;
+            }
             let blocks = BlockSizes::of_rows(&at_base);
             let usual_rows = if blocks.usual_unit() == Some(unit) {
                 USUAL_UNIT_ROWS
@@ -195,6 +198,19 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
         }
     }
     candidates
+}
+
+/// Returns `true` if the run has rows of the block sizes that volumes usually limit in this unit,
+/// and none of them is at the base: small blocks at an even rate of their own limit in requests
+/// would pass for the base of a credit that only streams have used.
+fn lacks_usual_rows(stretches: &[Stretch], at_base: &[RowAtBase], unit: Unit) -> bool {
+    let has_usual = stretches
+        .iter()
+        .any(|stretch| stretch.role == Role::Closed && Unit::usual(stretch.block_bytes) == unit);
+    let is_usual_at_base = at_base
+        .iter()
+        .any(|row| Unit::usual(row.block_bytes) == unit);
+    has_usual && !is_usual_at_base
 }
 
 /// A row that shares the base rate of a bucket, with what the ends of its stretches moved.

@@ -1,6 +1,6 @@
 //! `diskproof watch` and `run --like` from the outside.
 
-use crate::program::{Ran, program, program_path, run};
+use crate::program::{Ran, needs, program, program_path, run};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_simdisk::testbed::place;

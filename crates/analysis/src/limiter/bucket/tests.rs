@@ -428,6 +428,45 @@ fn volume_with_two_limits_has_two_credits() {
     assert!(!requests.rows.iter().any(large) && bytes.rows.iter().all(large));
 }
 
+/// A limit of requests without a credit, beside a credit in bytes. Small blocks keep their own even
+/// rate, which is not the base of the credit that the streams use up.
+#[test]
+fn even_rate_of_small_blocks_is_no_base_of_a_credit_in_bytes() {
+    let (_, disk) = &healthy()[0];
+    let mut wrong = Vec::new();
+    for (requests, base, burst, credit) in [
+        (1100.0, 30e6, 60e6, 90e6),
+        (900.0, 25e6, 80e6, 300e6),
+        (2600.0, 55e6, 110e6, 120e6),
+        (700.0, 40e6, 90e6, 500e6),
+        (1500.0, 60e6, 130e6, 250e6),
+    ] {
+        let volume = Volume {
+            requests: Some(Credit {
+                base: requests,
+                burst: requests,
+                credit: 0.02 * requests,
+            }),
+            bytes: Some(Credit {
+                base,
+                burst,
+                credit,
+            }),
+            ..disk.clone()
+        };
+        for seed in 0..6 {
+            let mut machine = Machine::of(&volume, seed);
+            carry_out("check", &mut machine);
+            for bucket in find_buckets(&machine.stretches) {
+                if bucket.unit == Unit::Bytes && !is_near(bucket.base, base) {
+                    wrong.push((requests, base, seed, bucket.base));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
 fn healthy() -> Vec<(String, Volume)> {
     let mut disks = Vec::new();
     let kinds = [
