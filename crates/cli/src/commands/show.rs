@@ -21,7 +21,7 @@ use diskproof_report::json;
 use diskproof_report::terminal::{Detail, FleetDetail, MetricDetail};
 use std::path::{Path, PathBuf};
 
-/// Print a saved run exactly as it was printed originally, or a record from a file
+/// Print a saved run, or a record from a file, judged by today's rules
 #[derive(Debug, clap::Args)]
 pub struct ShowFlags {
     /// An id or its beginning, latest, latest~1, a label, a file (.json, or the .html page of a

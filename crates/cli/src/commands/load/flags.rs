@@ -26,7 +26,7 @@ write after it. etcd is a log record of 4 KiB. FILE is a TOML file:
 --rw offers plain requests in place of transactions. --rays searches the rate of
 random reads and writes of 4 KiB in seven mixes, from writes alone to reads
 alone: the boundary of what the disk keeps the promise at. Seven searches take
-49 min; --time is shared out. Their exports set schedulers: .iocost (Linux),
+about 54 min; --time is shared out. Their exports set schedulers: .iocost (Linux),
 .yaml (Seastar), .ceph, .cockroach. In a directory, load
 measures a scratch file without a name. A file or a block device is only read
 unless --overwrite or --destroy releases it: then use --rw randread.
@@ -38,7 +38,7 @@ Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 4 the run failed or the disk returned errors, 5 undecided, 130 Ctrl-C.
 
 Examples:
-  diskproof load /data                          # 99 % within 5 ms, in 7 min
+  diskproof load /data                          # 99 % within 5 ms, in 8 min
   diskproof load /data --slo 'p99.9<=20ms'      # another promise
   diskproof load /data --mix etcd               # log records alone
   diskproof load /data --like latest            # a load that watch recorded
@@ -93,7 +93,8 @@ pub struct LoadFlags {
     #[arg(long, visible_alias = "numjobs", value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
     pub jobs: u32,
-    /// Time for all searches, at least 20s for each [default: 7m for each]
+    /// Time of the cells of all searches, at least 20s for each; what comes before and between them
+    /// adds a tenth [default: 7m for each]
     #[arg(long, value_name = "DURATION")]
     pub time: Option<Time>,
     /// Hold the answer for so long; the search takes that much longer [default: 1m of 7m]
