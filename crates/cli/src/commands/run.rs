@@ -438,8 +438,8 @@ impl RunRequest {
             WorkSource::Flags(combinations) => {
                 let mut workloads = Vec::new();
                 for flags in combinations {
-                    let workload =
-                        resolve(flags, &context, Wording::Flags).map_err(Failure::Usage)?;
+                    let workload = resolve(flags, &context)
+                        .map_err(|error| Failure::Usage(error.text(Wording::Flags)))?;
                     refuse_impossible(&workload, unit_bytes)?;
                     workloads.push(workload);
                     context.content = Content::Data;
