@@ -554,7 +554,11 @@ impl Session {
         let began_ns = workers.began_ns();
         let silences = std::mem::take(&mut workers.silences);
         let syncs = self.sync_at_end(assignments, watch)?;
-        let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
+        let contexts = self.contexts(assignments, &mut workers, schedule, control, &syncs);
+        let mut measurements = Vec::new();
+        for (context, state) in contexts.into_iter().zip(workers.states) {
+            measurements.push(assemble(context, state.results));
+        }
         counter_log.read(clock.now());
         divide_cpu_time(&mut measurements, &thread_times, total);
         counter_log.fill(&mut measurements, self.origin_ns);
@@ -596,16 +600,16 @@ impl Session {
         Ok(syncs)
     }
 
-    /// Turns the results of the workers into a measurement for each assignment. `syncs` has the
-    /// final sync of each.
-    fn assemble_all(
+    /// The context of each assignment in which the results of its workers become a measurement.
+    /// `syncs` has the final sync of each.
+    fn contexts(
         &self,
         assignments: &[Assignment<'_>],
-        mut workers: WorkerGroup<'_>,
+        workers: &mut WorkerGroup<'_>,
         schedule: WorkerSchedule,
         control: Control,
         syncs: &[Option<FinalSync>],
-    ) -> Vec<Measurement> {
+    ) -> Vec<RunContext> {
         let mut schedules: Vec<WorkerSchedule> = Vec::new();
         let mut ends_ns: Vec<u64> = Vec::new();
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
@@ -615,31 +619,31 @@ impl Session {
             ends_ns.push(measured.measure_ns + common.ns);
             schedules.push(measured);
         }
-        let mut measurements = Vec::new();
+        let mut contexts = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {
             let companions_end_ns = others_on_target(assignments, index)
                 .into_iter()
                 .filter(|other| !assignments[*other].workload.ends_alone)
                 .map(|other| ends_ns[other].saturating_sub(schedules[index].measure_ns))
                 .min();
-            let state = std::mem::take(&mut workers.states[index]);
+            let state = &mut workers.states[index];
             let WorkerSchedule {
                 start_ns,
                 measure_ns,
                 ..
             } = schedules[index];
             let mut context = RunContext {
-                pacer: state.pacer.map(|pacer| pacer.starting_at(start_ns)),
+                pacer: state.pacer.take().map(|pacer| pacer.starting_at(start_ns)),
                 final_sync: syncs[index],
                 hang: state.hang,
                 companions_end_ns,
                 measure_ns,
                 ..assignment.context(schedule, self.origin_ns, control)
             };
-            context.known.engine.features = state.features;
-            measurements.push(assemble(context, state.results));
+            context.known.engine.features = std::mem::take(&mut state.features);
+            contexts.push(context);
         }
-        measurements
+        contexts
     }
 }
 
