@@ -13,7 +13,7 @@ use diskproof_model::window::{Window, WindowLatency, joined};
 
 /// A measurement with its steady part.
 pub(crate) struct SteadyPart<'a> {
-    measurement: &'a Measurement,
+    pub(crate) measurement: &'a Measurement,
     pub(crate) settling: Settling,
     /// `None` where the row covers the whole measured time.
     parts: Option<Parts<'a>>,
