@@ -4,6 +4,7 @@
 
 use crate::advice::advised_settings;
 use crate::compare::{run_to_run, widen_to_runs};
+use crate::estimate;
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
 use crate::limiter::{FoundCredit, found_credits};
@@ -23,7 +24,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{
     ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, TargetSilence, Tool,
 };
-use diskproof_model::row::{Row, RowFigures};
+use diskproof_model::row::{LatencySummary, OpFigures, Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
 
@@ -346,7 +347,16 @@ fn steady_row(steady: &SteadyPart<'_>, plan: &Plan) -> Row {
     data.requests.drain(..older);
     let mut ops = PerOp::new();
     for (kind, op) in &data.ops {
-        ops.insert(*kind, steady.op_figures(op));
+        let rate = estimate::rate_after(&op.series, measurement.wall_ns, steady.settling);
+        let intended = op.latency_intended.as_ref();
+        let figures = OpFigures {
+            iops: rate.ops,
+            throughput: rate.bytes,
+            latency: LatencySummary::with_unanswered(&op.latency, measurement.hang),
+            latency_intended: intended
+                .map(|latency| LatencySummary::with_unanswered(latency, measurement.hang)),
+        };
+        ops.insert(*kind, figures);
     }
     slices::widen(&mut ops, measurement, steady.settling.settling_ns);
     let together_with = match plan.group_of(&measurement.workload.name) {
