@@ -134,22 +134,18 @@ pub(super) fn conclude<'a>(
             FinalText::Tool(text)
         }
     };
-    let page = page_for_flags(&record, flags);
-    let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
-    match printed.in_history {
-        Some(saved) => {
-            end.end_test_journal(&record, saved);
-            end.end_journal();
-        }
-        None => {
-            let left_journal = end.leave_in_journal(&record);
-            if printed.is_unsaved
-                && let Some(text) = left_journal.text(printed.kept_in.as_deref())
-            {
-                eprint_line(&format!("note: {text}"));
-            }
-        }
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = colored_record_page(&record, detail);
+    if flags.commands || flags.verbose {
+        page.push('\n');
+        page.push_str(&colored_commands_page(&record));
     }
+    let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
+    end_journals(&end, &record, &printed);
     MeasuredRun {
         record,
         printed: tool_saved.and(printed.outcome),
@@ -164,18 +160,19 @@ pub(super) fn conclude<'a>(
     }
 }
 
-fn page_for_flags(record: &Record, flags: &MeasuringFlags) -> String {
-    let detail = if flags.verbose {
-        Detail::Whole
-    } else {
-        Detail::Short
-    };
-    let mut page = colored_record_page(record, detail);
-    if flags.commands || flags.verbose {
-        page.push('\n');
-        page.push_str(&colored_commands_page(record));
+/// Ends the journals of a run whose record is in the history; otherwise the record stays in them.
+fn end_journals(end: &EndedRun, record: &Arc<Record>, printed: &PrintedRecord) {
+    if let Some(saved) = printed.in_history {
+        end.end_test_journal(record, saved);
+        end.end_journal();
+        return;
     }
-    page
+    let left_journal = end.leave_in_journal(record);
+    if printed.is_unsaved
+        && let Some(text) = left_journal.text(printed.kept_in.as_deref())
+    {
+        eprint_line(&format!("note: {text}"));
+    }
 }
 
 /// What is written to stdout at the end of a run.
