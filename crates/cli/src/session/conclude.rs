@@ -16,7 +16,7 @@ use crate::output_files::Output;
 use crate::pieces::write_pieces;
 use crate::saved::{self, InHistory, is_unsaved};
 use crate::stdio::{
-    close_stdout, colored_commands_page, colored_record_page, eprint_line, eprint_text,
+    close_stdout, colored_commands_page, colored_style, eprint_line, eprint_text,
     ignore_closed_pipe, is_closed_stdout, to_stdout, write_record_page,
 };
 use crate::tool_lines::ToolEnd;
@@ -26,7 +26,7 @@ use diskproof_compat::ToolText;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_report::json;
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, record_page};
 use exit_code::exit_of_run;
 use saving::{SaveWait, runs_before, save};
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ pub(super) fn conclude<'a>(
     } else {
         Detail::Short
     };
-    let mut page = colored_record_page(&record, detail);
+    let mut page = record_page(&record, detail, &colored_style());
     if flags.commands || flags.verbose {
         page.push('\n');
         page.push_str(&colored_commands_page(&record));
