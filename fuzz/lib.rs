@@ -56,10 +56,13 @@ pub fn use_fleet(judged: FleetRecord) {
 
 /// Prints the record in every format, and compares it with itself.
 pub fn use_record(record: &Record) {
+    drop(terminal::record_page(
+        record,
+        terminal::Detail::Whole,
+        &STYLE,
+    ));
     let mut out = Vec::new();
-    terminal::write_record(record, terminal::Detail::Whole, &STYLE, &mut out)
-        .and_then(|()| terminal::write_commands(record, &STYLE, &mut out))
-        .expect("writing to memory cannot fail");
+    terminal::write_commands(record, &STYLE, &mut out).expect("writing to memory cannot fail");
     for format in FORMATS {
         let name = format!("data{}", format.extension);
         for file in format.files(record, Path::new(&name)) {

@@ -4,6 +4,7 @@
 
 use crate::advice::advised_settings;
 use crate::compare::{run_to_run, widen_to_runs};
+use crate::estimate;
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
 use crate::limiter::{FoundCredit, found_credits};
@@ -23,7 +24,7 @@ use diskproof_model::plan::Plan;
 use diskproof_model::record::{
     ClockFacts, FailedCall, Kept, RECORD_SCHEMA, Record, Stalled, TargetSilence, Tool,
 };
-use diskproof_model::row::{Row, RowFigures};
+use diskproof_model::row::{LatencySummary, OpFigures, Row, RowFigures};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::trend::RunToRun;
 
@@ -149,14 +150,11 @@ pub enum RunVariation {
 /// decides between the causes that findings state for its fall.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(data, &facts.plan, &facts.targets);
-    let mut measurements = rows(&data.measurements, &facts.plan, &credits);
-    let commands: Vec<String> = measurements
-        .iter()
-        .map(|row| reproduce_command(row, &measurements, &facts))
-        .collect();
-    for (row, command) in measurements.iter_mut().zip(commands) {
-        row.figures.reproduce = command;
+    let mut measurements = Vec::new();
+    for steady in steady_parts(&data.measurements, &credits) {
+        measurements.push(steady_row(&steady, &facts.plan));
     }
+    add_commands(&mut measurements, &facts);
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
         results: Vec::new(),
@@ -269,6 +267,17 @@ fn add_run_to_run(record: &mut Record, variation: RunVariation) {
     }
 }
 
+/// Adds the command that measures each row again.
+fn add_commands(rows: &mut [Row], facts: &RunFacts) {
+    let mut commands = Vec::new();
+    for row in &*rows {
+        commands.push(reproduce_command(row, rows, facts));
+    }
+    for (row, command) in rows.iter_mut().zip(commands) {
+        row.figures.reproduce = command;
+    }
+}
+
 /// The command that measures a figure again, with everything that ran at the same time on its
 /// target; empty where the plan does not have the workload.
 fn reproduce_command(shown: &Row, all: &[Row], facts: &RunFacts) -> String {
@@ -293,14 +302,18 @@ fn reproduce_command(shown: &Row, all: &[Row], facts: &RunFacts) -> String {
     reproduce::fio_command(&members, target, group)
 }
 
-/// The rows of a run. A fall that the whole run shows decides where their steady parts begin.
-fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> Vec<Row> {
+/// The measurements of a run with their steady parts. A fall that the whole run shows decides where
+/// those begin.
+fn steady_parts<'m>(
+    measurements: &'m [Measurement],
+    credits: &[FoundCredit],
+) -> Vec<SteadyPart<'m>> {
     let all: Vec<WorkloadSlices<'_>> = measurements
         .iter()
         .map(WorkloadSlices::from_measurement)
         .collect();
     let falls = shared_fall(&all);
-    let mut rows = Vec::new();
+    let mut parts = Vec::new();
     for (index, measurement) in measurements.iter().enumerate() {
         // Of two credits that a row used it is sustained after the last one.
         let sustained_from_ns = credits
@@ -321,19 +334,29 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
         {
             steady = SteadyPart::unsettled(measurement);
         }
-        rows.push(steady_row(measurement, &steady, plan));
+        parts.push(steady);
     }
-    rows
+    parts
 }
 
 /// The row of a measurement, with the figures of its steady part.
-fn steady_row(measurement: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
+fn steady_row(steady: &SteadyPart<'_>, plan: &Plan) -> Row {
+    let measurement = steady.measurement;
     let mut data = steady.as_recorded();
     let older = data.requests.len().saturating_sub(REQUESTS_MAX);
     data.requests.drain(..older);
     let mut ops = PerOp::new();
     for (kind, op) in &data.ops {
-        ops.insert(*kind, steady.op_figures(op));
+        let rate = estimate::rate_after(&op.series, measurement.wall_ns, steady.settling);
+        let intended = op.latency_intended.as_ref();
+        let figures = OpFigures {
+            iops: rate.ops,
+            throughput: rate.bytes,
+            latency: LatencySummary::with_unanswered(&op.latency, measurement.hang),
+            latency_intended: intended
+                .map(|latency| LatencySummary::with_unanswered(latency, measurement.hang)),
+        };
+        ops.insert(*kind, figures);
     }
     slices::widen(&mut ops, measurement, steady.settling.settling_ns);
     let together_with = match plan.group_of(&measurement.workload.name) {

@@ -7,13 +7,13 @@ use diskproof_model::histogram::{LatencyHistogram, LatencyPart};
 use diskproof_model::measurement::{
     ByteCount, DeviceUse, Measurement, OpKind, OpMeasurement, PerOp, Starvation,
 };
-use diskproof_model::row::{LatencySummary, OpFigures, PhaseKind, PhaseOp, PhaseRecord};
+use diskproof_model::row::{LatencySummary, PhaseKind, PhaseOp, PhaseRecord};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::window::{Window, WindowLatency, joined};
 
 /// A measurement with its steady part.
 pub(crate) struct SteadyPart<'a> {
-    measurement: &'a Measurement,
+    pub(crate) measurement: &'a Measurement,
     pub(crate) settling: Settling,
     /// `None` where the row covers the whole measured time.
     parts: Option<Parts<'a>>,
@@ -218,22 +218,6 @@ impl<'a> SteadyPart<'a> {
             start_ns: self.measurement.start_ns + window.start_ns,
             end_ns: self.measurement.start_ns + window.end_ns,
             ops,
-        }
-    }
-
-    /// The figures of one kind of operation.
-    pub(crate) fn op_figures(&self, counted: &OpMeasurement) -> OpFigures {
-        let wall_ns = self.measurement.wall_ns;
-        let hang = self.measurement.hang;
-        let rate = estimate::rate_after(&counted.series, wall_ns, self.settling);
-        OpFigures {
-            iops: rate.ops,
-            throughput: rate.bytes,
-            latency: LatencySummary::with_unanswered(&counted.latency, hang),
-            latency_intended: counted
-                .latency_intended
-                .as_ref()
-                .map(|latency| LatencySummary::with_unanswered(latency, hang)),
         }
     }
 
@@ -586,6 +570,7 @@ fn headline_series(ops: &PerOp<OpMeasurement>) -> Option<TimeSeries> {
 #[cfg(test)]
 mod tests {
     use super::{KnownFall, SteadyPart};
+    use crate::estimate;
     use crate::fixture;
     use diskproof_model::histogram::LatencyHistogram;
     use diskproof_model::measurement::{Measurement, OpKind};
@@ -749,8 +734,8 @@ mod tests {
         let part = SteadyPart::find(&m, Some(fall));
         let last = part.phases().pop().unwrap();
         assert_eq!(last.end_ns, m.start_ns + m.wall_ns);
-        let figures = part.op_figures(&m.ops[&OpKind::Read]);
-        assert_eq!(last.ops[&OpKind::Read].rate, figures.iops);
+        let rate = estimate::rate_after(&m.ops[&OpKind::Read].series, m.wall_ns, part.settling);
+        assert_eq!(last.ops[&OpKind::Read].rate, rate.ops);
     }
 
     #[test]

@@ -44,15 +44,11 @@ use diskproof_engine::RunError;
 use failure::Failure;
 use std::process::ExitCode;
 
-/// Stack of the thread that runs the program, whatever `ulimit -s` leaves to the main thread: the
-/// command line alone takes more than 64 KiB.
-const STACK_BYTES: usize = 8 << 20;
-
 /// The exit code of a panic, which is that of a run that failed.
 const FAILED: i32 = 4;
 
-/// Runs the program on a thread of its own, and returns its exit code.
-pub fn main() -> ExitCode {
+/// Lets a panic end the program with a message that asks for a report, where it cannot be caught.
+pub fn explain_panics() {
     if cfg!(panic = "abort") {
         std::panic::set_hook(Box::new(|panic| {
             stdio::eprint_line(&format!(
@@ -61,18 +57,15 @@ pub fn main() -> ExitCode {
             std::process::exit(FAILED);
         }));
     }
-    let program = std::thread::Builder::new()
-        .name("diskproof".to_owned())
-        .stack_size(STACK_BYTES);
-    match program.spawn(run).map(std::thread::JoinHandle::join) {
-        Ok(Ok(exit)) => exit,
-        Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        Err(error) => failure::report(&Failure::Run(RunError::Thread(error)).into()),
-    }
 }
 
-/// Runs a guard, a tool that a link names, or the verb of the command line.
-fn run() -> ExitCode {
+/// Reports that the thread of the program cannot be started, and returns the exit code.
+pub fn report_no_thread(error: std::io::Error) -> ExitCode {
+    failure::report(&Failure::Run(RunError::Thread(error)).into())
+}
+
+/// Runs a guard, a tool that a link names, or the verb of the command line. Returns the exit code.
+pub fn run() -> ExitCode {
     interrupt::catch_harmless();
     // Not verbs of the user: this process guards what another one has to leave as it was.
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use messages::{ProgressLine, Verbosity, eprint_line, eprint_text, progress_columns};
 pub(crate) use pages::{
-    colored_commands_page, colored_fleet_page, colored_record_page, page_in_locale,
-    write_colored_page, write_comparison_page, write_in_locale, write_record_page,
+    colored_commands_page, colored_fleet_page, colored_style, page_in_locale, write_colored_page,
+    write_comparison_page, write_in_locale, write_record_page,
 };
 pub(crate) use style::{ColorWhen, style};
 

@@ -438,7 +438,10 @@ impl RunRequest {
             WorkSource::Flags(combinations) => {
                 let mut workloads = Vec::new();
                 for flags in combinations {
-                    workloads.push(resolve_flags(flags, &context, unit_bytes)?);
+                    let workload = resolve(flags, &context)
+                        .map_err(|error| Failure::Usage(error.text(Wording::Flags)))?;
+                    refuse_impossible(&workload, unit_bytes)?;
+                    workloads.push(workload);
                     context.content = Content::Data;
                 }
                 Ok(ResolvedWorkloads {
@@ -547,19 +550,14 @@ fn check_size(size: u64, directories: &[&TargetIdentity]) -> Result<(), Failure>
     refuse_overfull_filesystem(size, directories)
 }
 
-/// The workload that flags describe.
-fn resolve_flags(
-    flags: &WorkloadFlags,
-    context: &ResolveContext,
-    unit_bytes: u32,
-) -> Result<Workload, Failure> {
-    let workload = resolve(flags, context, Wording::Flags).map_err(Failure::Usage)?;
-    if let Some(empty) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
+/// Refuses a workload of flags that would make no request, or none that the device takes.
+fn refuse_impossible(workload: &Workload, unit_bytes: u32) -> Result<(), Failure> {
+    if let Some(empty) = find_empty_schedule(std::slice::from_ref(workload), Wording::Flags) {
         return Err(Failure::Usage(empty.why));
     }
-    match sector_error(&workload, unit_bytes) {
+    match sector_error(workload, unit_bytes) {
         Some(why) => Err(Failure::Usage(why)),
-        None => Ok(workload),
+        None => Ok(()),
     }
 }
 

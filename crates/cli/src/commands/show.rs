@@ -7,8 +7,8 @@ use crate::flags::{is_stdout, output_files, parse_page_name};
 use crate::output_files::{Trial, open_outputs, save_records, warn_of_left_out};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stdio::{
-    ColorWhen, Presentation, Verbosity, colored_commands_page, colored_record_page,
-    ignore_closed_pipe, to_stdout, write_record_page,
+    ColorWhen, Presentation, Verbosity, colored_commands_page, colored_style, ignore_closed_pipe,
+    to_stdout, write_record_page,
 };
 use diskproof_analysis::advice::advised_settings;
 use diskproof_history::StoredRun;
@@ -18,7 +18,7 @@ use diskproof_model::record::Record;
 use diskproof_report::format::Format;
 use diskproof_report::formats::{extensions, format_of};
 use diskproof_report::json;
-use diskproof_report::terminal::{Detail, FleetDetail, MetricDetail};
+use diskproof_report::terminal::{Detail, FleetDetail, MetricDetail, record_page};
 use std::path::{Path, PathBuf};
 
 /// Print a saved run, or a record from a file, judged by today's rules
@@ -146,8 +146,8 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
 fn page_of_run(show: &ShowFlags, record: &Record, saved_page: Option<String>) -> String {
     let mut page = match saved_page {
         Some(saved_page) if !show.verbose => saved_page,
-        _ if show.verbose => colored_record_page(record, Detail::Whole),
-        _ => colored_record_page(record, Detail::Short),
+        _ if show.verbose => record_page(record, Detail::Whole, &colored_style()),
+        _ => record_page(record, Detail::Short, &colored_style()),
     };
     let commands = colored_commands_page(record);
     // The saved page of a run with --commands already ends with them.

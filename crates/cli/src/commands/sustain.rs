@@ -430,7 +430,8 @@ fn sustained_workload(
         content: Content::Data,
         engine: sustain.measuring.engine,
     };
-    let load = resolve(&flags, &context, Wording::Flags).map_err(Failure::Usage)?;
+    let load =
+        resolve(&flags, &context).map_err(|error| Failure::Usage(error.text(Wording::Flags)))?;
     if let Some(why) = sector_mismatch(&load, sector_bytes(std::slice::from_ref(identity))) {
         return Err(Failure::Usage(why));
     }

@@ -13,13 +13,13 @@ use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs, save_records};
 use crate::saved::{HistoryOptions, in_history, keep, print_notes, refuse_foreign_history};
 use crate::stdio::{
-    ColorWhen, Verbosity, colored_record_page, eprint_line, ignore_closed_pipe, to_stdout,
+    ColorWhen, Verbosity, colored_style, eprint_line, ignore_closed_pipe, to_stdout,
     write_colored_page,
 };
 use crate::workload::parse_time;
 use devices::resolve_devices;
 use diskproof_model::units::{format_duration, parse_duration};
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, record_page};
 use journal::WatchJournal;
 use kernel::{WatchRequest, WatchedKernel};
 use std::path::PathBuf;
@@ -303,7 +303,7 @@ fn conclude(
     // Ends the session with the server.
     drop(kernel);
     let saved = save_records(&record, outputs, watch.verbosity());
-    let page = colored_record_page(&record, Detail::Whole);
+    let page = record_page(&record, Detail::Whole, &colored_style());
     let mut left = None;
     let notes = if watch.is_saved() {
         let notes = keep(&record, &page, &watch.history);

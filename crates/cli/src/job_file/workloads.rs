@@ -522,11 +522,7 @@ impl<'a> PlacedJob<'a, '_> {
         let has_one_figure = self.job.shown.reports_together && !self.job.shown.logs_rates;
         let may_unite = self.closeness == Closeness::Disk || has_one_figure || parts.len() == 1;
         if may_unite && let Some(part) = self.united_part() {
-            let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
-            self.set_order(&mut flags, JobCopy::FIRST, part)?;
-            let copies: Vec<(u64, FilePart)> = (0..).zip(parts.iter().copied()).collect();
-            let files = logged_files(self.job, &copies, &flags, translation)?;
-            return Ok(vec![self.member(None, flags, files)]);
+            return Ok(vec![self.united_member(part, translation)?]);
         }
         if self.closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
             translation.note(
@@ -537,13 +533,36 @@ impl<'a> PlacedJob<'a, '_> {
         }
         let mut members = Vec::new();
         for copy in self.copies() {
-            let part = parts[copy.number as usize];
-            let mut flags = self.flags(1, part, part)?;
-            self.set_order(&mut flags, copy, part)?;
-            let files = logged_files(self.job, &[(copy.number, part)], &flags, translation)?;
-            members.push(self.member(Some(copy.place), flags, files));
+            members.push(self.member_of_copy(copy, translation)?);
         }
         Ok(members)
+    }
+
+    /// The workload that all copies are together, on the part `united`.
+    fn united_member(
+        &self,
+        united: FilePart,
+        translation: &Translation<'_>,
+    ) -> Translated<GroupMember<'a>> {
+        let parts = &self.placement.parts;
+        let mut flags = self.flags(parts.len() as u64, parts[0], united)?;
+        self.set_order(&mut flags, JobCopy::FIRST, united)?;
+        let copies: Vec<(u64, FilePart)> = (0..).zip(parts.iter().copied()).collect();
+        let files = logged_files(self.job, &copies, &flags, translation)?;
+        Ok(self.member(None, flags, files))
+    }
+
+    /// The workload that is a copy of its own.
+    fn member_of_copy(
+        &self,
+        copy: JobCopy,
+        translation: &Translation<'_>,
+    ) -> Translated<GroupMember<'a>> {
+        let part = self.placement.parts[copy.number as usize];
+        let mut flags = self.flags(1, part, part)?;
+        self.set_order(&mut flags, copy, part)?;
+        let files = logged_files(self.job, &[(copy.number, part)], &flags, translation)?;
+        Ok(self.member(Some(copy.place), flags, files))
     }
 
     /// The copies of the job in the order in which they start and are shown.

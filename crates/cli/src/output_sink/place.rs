@@ -104,22 +104,22 @@ impl Place {
         let existing = openat(&self.folder, &self.name, flags, Mode::empty()).ok();
         if self.is_settings() {
             // The server includes such a file from its own directory.
-            if existing.as_ref().is_some_and(|held| !is_own_settings(held)) {
+            if let Some(held) = &existing
+                && !is_own_settings(held)
+            {
                 return Err(OutputError::refused(OTHER_SETTINGS));
             }
         } else {
             judge_output_directory(self.folder.as_fd())
                 .map_err(|foreign| foreign_error(&foreign))?;
         }
-        match existing {
-            Some(held) => match (judge_replaced_file(held.as_fd()), writers) {
-                (Err(ForeignData::Written(_)), Writers::Tolerated)
-                | (Ok(()), Writers::Tolerated | Writers::Refused) => Ok(()),
-                (Err(foreign), Writers::Tolerated | Writers::Refused) => {
-                    Err(foreign_error(&foreign))
-                }
-            },
-            None => Ok(()),
+        let Some(held) = existing else {
+            return Ok(());
+        };
+        match (judge_replaced_file(held.as_fd()), writers) {
+            (Ok(()), Writers::Tolerated | Writers::Refused)
+            | (Err(ForeignData::Written(_)), Writers::Tolerated) => Ok(()),
+            (Err(foreign), Writers::Tolerated | Writers::Refused) => Err(foreign_error(&foreign)),
         }
     }
 

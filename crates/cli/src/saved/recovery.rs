@@ -4,7 +4,7 @@
 use super::place::{empty_text, history_answer, history_place, open_if_there};
 use super::short_id::short_id;
 use crate::failure::Failure;
-use crate::stdio::{colored_record_page, eprint_line};
+use crate::stdio::{colored_style, eprint_line};
 use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
     History, HistoryPlace, LeftRecord, LeftRun, NewRun, RunSource, runs_left_behind, save,
@@ -12,7 +12,7 @@ use diskproof_history::{
 use diskproof_model::document::DocumentError;
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, record_page};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -156,7 +156,7 @@ fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
         }
     };
     let record = judged_quietly(stored);
-    let page = colored_record_page(&record, Detail::Whole);
+    let page = record_page(&record, Detail::Whole, &colored_style());
     history_answer(place, move |place| {
         let new = NewRun {
             record: &record,

@@ -16,7 +16,7 @@ use crate::output_files::Output;
 use crate::pieces::write_pieces;
 use crate::saved::{self, InHistory, is_unsaved};
 use crate::stdio::{
-    close_stdout, colored_commands_page, colored_record_page, eprint_line, eprint_text,
+    close_stdout, colored_commands_page, colored_style, eprint_line, eprint_text,
     ignore_closed_pipe, is_closed_stdout, to_stdout, write_record_page,
 };
 use crate::tool_lines::ToolEnd;
@@ -26,7 +26,7 @@ use diskproof_compat::ToolText;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_report::json;
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, record_page};
 use exit_code::exit_of_run;
 use saving::{SaveWait, runs_before, save};
 use std::path::PathBuf;
@@ -134,22 +134,18 @@ pub(super) fn conclude<'a>(
             FinalText::Tool(text)
         }
     };
-    let page = page_for_flags(&record, flags);
-    let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
-    match printed.in_history {
-        Some(saved) => {
-            end.end_test_journal(&record, saved);
-            end.end_journal();
-        }
-        None => {
-            let left_journal = end.leave_in_journal(&record);
-            if printed.is_unsaved
-                && let Some(text) = left_journal.text(printed.kept_in.as_deref())
-            {
-                eprint_line(&format!("note: {text}"));
-            }
-        }
+    let detail = if flags.verbose {
+        Detail::Whole
+    } else {
+        Detail::Short
+    };
+    let mut page = record_page(&record, detail, &colored_style());
+    if flags.commands || flags.verbose {
+        page.push('\n');
+        page.push_str(&colored_commands_page(&record));
     }
+    let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
+    end_journals(&end, &record, &printed);
     MeasuredRun {
         record,
         printed: tool_saved.and(printed.outcome),
@@ -164,18 +160,19 @@ pub(super) fn conclude<'a>(
     }
 }
 
-fn page_for_flags(record: &Record, flags: &MeasuringFlags) -> String {
-    let detail = if flags.verbose {
-        Detail::Whole
-    } else {
-        Detail::Short
-    };
-    let mut page = colored_record_page(record, detail);
-    if flags.commands || flags.verbose {
-        page.push('\n');
-        page.push_str(&colored_commands_page(record));
+/// Ends the journals of a run whose record is in the history; otherwise the record stays in them.
+fn end_journals(end: &EndedRun, record: &Arc<Record>, printed: &PrintedRecord) {
+    if let Some(saved) = printed.in_history {
+        end.end_test_journal(record, saved);
+        end.end_journal();
+        return;
     }
-    page
+    let left_journal = end.leave_in_journal(record);
+    if printed.is_unsaved
+        && let Some(text) = left_journal.text(printed.kept_in.as_deref())
+    {
+        eprint_line(&format!("note: {text}"));
+    }
 }
 
 /// What is written to stdout at the end of a run.

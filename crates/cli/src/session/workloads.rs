@@ -52,7 +52,14 @@ impl Running for WorkloadsRun<'_> {
             ));
         }
         let schedule = self.order.schedule(&turn);
-        let measured = measure_or_end(schedule, share, bench, sink);
+        let measured = match share {
+            None if schedule.done > 0 => {
+                end_without_rest(schedule, sink);
+                Ok(())
+            }
+            None => measure_slice(schedule, SHARE_MIN, bench, sink),
+            Some(share) => measure_slice(schedule, share, bench, sink),
+        };
         if schedule.left == 0 || measured.is_err() {
             sink.keep_results();
             // A disk that hangs would hold what the command does to it, too.
@@ -101,20 +108,6 @@ fn left_out_text(names: &[String]) -> Option<String> {
             count => format!("{count} are"),
         }
     ))
-}
-
-/// Measures the next slice of a group, or ends the group where no share of the time is left.
-fn measure_or_end(
-    schedule: &mut SliceSchedule<'_>,
-    share: Option<f64>,
-    bench: &mut Bench,
-    sink: &mut Sink,
-) -> Result<(), EarlyEnd> {
-    if share.is_none() && schedule.done > 0 {
-        end_without_rest(schedule, sink);
-        return Ok(());
-    }
-    measure_slice(schedule, share.unwrap_or(SHARE_MIN), bench, sink)
 }
 
 /// Ends a group that has been measured, because the time of the run is over.

@@ -6,14 +6,9 @@ use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use diskproof_report::style::{Color, Style};
-use diskproof_report::terminal::{self, Detail, FleetDetail, MetricDetail};
+use diskproof_report::terminal::{self, FleetDetail, MetricDetail};
 use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
-
-/// The page of a record, with colours, as wide as stdout.
-pub(crate) fn colored_record_page(record: &Record, detail: Detail) -> String {
-    collect_text(|out| terminal::write_record(record, detail, &colored_style(), out))
-}
 
 /// The page of a comparison, with colours, as wide as stdout.
 fn colored_comparison_page(comparison: &Comparison, detail: MetricDetail) -> String {
@@ -31,7 +26,7 @@ pub(crate) fn colored_commands_page(record: &Record) -> String {
 }
 
 /// The style of stdout, with colours whether or not it has some.
-fn colored_style() -> Style {
+pub(crate) fn colored_style() -> Style {
     Style {
         color: Color::Ansi,
         ..style(ColorWhen::Auto)

@@ -45,9 +45,12 @@ pub(crate) fn resolve_group(
     }
     let mut workloads = Vec::new();
     for (index, flags) in members.iter().enumerate() {
-        match resolve(flags, &group_context, Wording::Keys) {
+        match resolve(flags, &group_context) {
             Ok(workload) => workloads.push(workload),
-            Err(why) => return Err(MemberError { index, why }),
+            Err(error) => {
+                let why = error.text(Wording::Keys);
+                return Err(MemberError { index, why });
+            }
         }
     }
     for workload in &workloads {
@@ -333,7 +336,7 @@ mod tests {
         ] {
             let head = "[[workload]]\nname = \"a\"\n[[workload]]\nname = \"b\"\ntogether = ";
             let plan = PlanFile::parse(&format!("{head}{value}\n")).unwrap();
-            let workload = resolve(&plan.workloads[1].flags, &context(), Wording::Keys);
+            let workload = resolve(&plan.workloads[1].flags, &context());
             assert_eq!(workload.unwrap().start, start);
         }
     }

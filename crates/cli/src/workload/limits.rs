@@ -33,6 +33,19 @@ pub(crate) struct ResolveContext {
     pub engine: Option<EngineChoice>,
 }
 
+impl ResolveContext {
+    /// The context of a workload that runs on the target with this index only; on all without one.
+    pub(super) fn for_target(&self, target: Option<usize>) -> Self {
+        let mut own = self.clone();
+        if let Some(target) = target
+            && let Some(bytes) = self.target_bytes.get(target)
+        {
+            own.target_bytes = vec![*bytes];
+        }
+        own
+    }
+}
+
 /// Memory in bytes; `None` where it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Memory {
@@ -103,6 +116,23 @@ impl Wording {
             Self::Keys => "",
         };
         text.replace('<', dashes).replace('>', "")
+    }
+}
+
+/// Why flags or keys contradict each other or the target, and the remedy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FlagsError(String);
+
+impl FlagsError {
+    /// The text with the names of flags or keys as the user wrote them.
+    pub(crate) fn text(&self, wording: Wording) -> String {
+        wording.apply(&self.0)
+    }
+}
+
+impl From<String> for FlagsError {
+    fn from(with_brackets: String) -> Self {
+        Self(with_brackets)
     }
 }
 

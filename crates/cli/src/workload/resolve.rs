@@ -4,7 +4,7 @@
 use super::flags::WorkloadFlags;
 use super::latency_target::latency_target;
 use super::limits::{
-    Content, Extent, ResolveContext, Resolved, Wording, check_memory, check_room, resolve_span,
+    Content, Extent, FlagsError, ResolveContext, Resolved, check_memory, check_room, resolve_span,
 };
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, SyncedWrites, Zones,
@@ -44,20 +44,65 @@ const SECTOR_BYTES: u32 = 512;
 pub(crate) fn resolve(
     flags: &WorkloadFlags,
     context: &ResolveContext,
-    wording: Wording,
-) -> Resolved<Workload> {
-    let mut own_context = context.clone();
-    if let Some(target) = flags.target
-        && let Some(bytes) = context.target_bytes.get(target)
-    {
-        own_context.target_bytes = vec![*bytes];
-    }
+) -> Result<Workload, FlagsError> {
+    let own_context = context.for_target(flags.target);
     let resolution = Resolution {
         flags,
         context: &own_context,
         rw: flags.rw.unwrap_or(Rw::RANDREAD),
     };
-    resolution.workload().map_err(|why| wording.apply(&why))
+    let Blocks {
+        largest_bytes: block_bytes,
+        mix: block_mix,
+    } = resolution.blocks()?;
+    let depth = resolution.count("depth", flags.depth, DEPTH_MAX)?;
+    let workers = resolution.count("jobs", flags.jobs, JOBS_MAX)?;
+    let engine = context.engine.or(flags.engine);
+    let name = match &flags.name {
+        Some(name) => &name.0,
+        None => resolution.rw.as_str(),
+    };
+    let mut workload = Workload {
+        block_bytes,
+        block_mix,
+        depth,
+        workers,
+        engine: engine.unwrap_or(EngineChoice::Auto),
+        rate: flags.rate.map(|rate| rate.0),
+        ends_alone: is_set(flags.ends_alone),
+        target: flags.target,
+        ..Workload::named(name)
+    };
+    if is_set(flags.together) {
+        workload.start = Start::WithPrevious;
+    }
+    workload.cache = resolution.cache(&workload)?;
+    let is_cached = workload.cache == CachePolicy::Cached;
+    workload.drops_cache_first = is_set(flags.drops_cache_first) && is_cached;
+    let extent = resolution.extent(block_bytes)?;
+    workload.span = match flags.span {
+        Some(_) => Span::new(extent.start_bytes, Some(extent.length_bytes)),
+        None => Span::new(extent.start_bytes, None),
+    };
+    workload.verify = resolution.verify(&workload)?;
+    workload.sync = resolution.sync()?;
+    let pass_bytes = if resolution.is_single_pass(workload.verify) {
+        Some(extent.length_bytes)
+    } else {
+        None
+    };
+    workload.stop = resolution.stop(block_bytes, pass_bytes)?;
+    workload.streams = resolution.streams()?;
+    workload.access = resolution.access(block_bytes)?;
+    workload.shape = resolution.shape(workers);
+    workload.shape.latency_target = latency_target(flags)?;
+    if context.content == Content::Nothing && lays_out(&workload) {
+        workload.layout = Layout::Provides;
+    }
+    workload.warmup_ns = resolution.warmup_ns(&workload);
+    check_memory(&workload, &own_context)?;
+    check_room(&workload, extent.length_bytes)?;
+    Ok(workload)
 }
 
 /// A workload while it is resolved.
@@ -79,62 +124,6 @@ fn is_set(flag: Option<bool>) -> bool {
 }
 
 impl Resolution<'_> {
-    fn workload(&self) -> Resolved<Workload> {
-        let flags = self.flags;
-        let Blocks {
-            largest_bytes: block_bytes,
-            mix: block_mix,
-        } = self.blocks()?;
-        let depth = self.count("depth", flags.depth, DEPTH_MAX)?;
-        let workers = self.count("jobs", flags.jobs, JOBS_MAX)?;
-        let engine = self.context.engine.or(flags.engine);
-        let name = match &flags.name {
-            Some(name) => &name.0,
-            None => self.rw.as_str(),
-        };
-        let mut workload = Workload {
-            block_bytes,
-            block_mix,
-            depth,
-            workers,
-            engine: engine.unwrap_or(EngineChoice::Auto),
-            rate: flags.rate.map(|rate| rate.0),
-            ends_alone: is_set(flags.ends_alone),
-            target: flags.target,
-            ..Workload::named(name)
-        };
-        if is_set(flags.together) {
-            workload.start = Start::WithPrevious;
-        }
-        workload.cache = self.cache(&workload)?;
-        let is_cached = workload.cache == CachePolicy::Cached;
-        workload.drops_cache_first = is_set(flags.drops_cache_first) && is_cached;
-        let extent = self.extent(block_bytes)?;
-        workload.span = match flags.span {
-            Some(_) => Span::new(extent.start_bytes, Some(extent.length_bytes)),
-            None => Span::new(extent.start_bytes, None),
-        };
-        workload.verify = self.verify(&workload)?;
-        workload.sync = self.sync()?;
-        let pass_bytes = if self.is_single_pass(workload.verify) {
-            Some(extent.length_bytes)
-        } else {
-            None
-        };
-        workload.stop = self.stop(block_bytes, pass_bytes)?;
-        workload.streams = self.streams()?;
-        workload.access = self.access(block_bytes)?;
-        workload.shape = self.shape(workers);
-        workload.shape.latency_target = latency_target(flags)?;
-        if self.context.content == Content::Nothing && lays_out(&workload) {
-            workload.layout = Layout::Provides;
-        }
-        workload.warmup_ns = self.warmup_ns(&workload);
-        check_memory(&workload, self.context)?;
-        check_room(&workload, extent.length_bytes)?;
-        Ok(workload)
-    }
-
     /// True if the workload goes over its span once, unless the user sets another limit. Trims do,
     /// and so does a check of what was written, or of what is written in order.
     fn is_single_pass(&self, verify: Verify) -> bool {

@@ -207,12 +207,11 @@ fn page_of_a_check() {
         width: 80,
         color: Color::Plain,
     };
-    insta::assert_snapshot!(printed(|out| terminal::write_record(
+    insta::assert_snapshot!(terminal::record_page(
         &record(&["--quick"]),
         terminal::Detail::Short,
-        &style,
-        out
-    )));
+        &style
+    ));
 }
 
 #[test]

@@ -114,21 +114,32 @@ fn factor_of(suffix: &str, suffixes: &Suffixes) -> Option<f64> {
 fn leading_number(text: &str) -> (Option<f64>, &str) {
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let suffix = digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
-        let number = &digits[..digits.len() - suffix.len()];
-        if let Ok(number) = u64::from_str_radix(number, 16) {
+        if let Ok(number) = u64::from_str_radix(text_before(digits, suffix), 16) {
             return (Some(number as f64), suffix);
         }
     }
-    let mut suffix = text.trim_start_matches(is_part_of_number);
-    // An exponent has a digit: that of `1e3`, but not that of `1eb`.
-    if let Some(exponent) = suffix.strip_prefix(['e', 'E']) {
-        let digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
-        if digits.starts_with(|c: char| c.is_ascii_digit()) {
-            suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit());
-        }
+    let suffix = after_exponent(text.trim_start_matches(is_part_of_number));
+    (text_before(text, suffix).parse().ok(), suffix)
+}
+
+/// The part of a text before this end of it.
+fn text_before<'t>(text: &'t str, end: &str) -> &'t str {
+    &text[..text.len() - end.len()]
+}
+
+/// What follows an exponent at the start of a text; the text where there is none. An exponent has a
+/// digit: that of `1e3`, but not that of `1eb`.
+fn after_exponent(text: &str) -> &str {
+    let Some(exponent) = text.strip_prefix(['e', 'E']) else {
+        return text;
+    };
+    let digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+    let suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+    if suffix.len() < digits.len() {
+        suffix
+    } else {
+        text
     }
-    let number = &text[..text.len() - suffix.len()];
-    (number.parse().ok(), suffix)
 }
 
 fn is_part_of_number(c: char) -> bool {

@@ -192,19 +192,20 @@ impl Counters {
             bytes,
             ops,
         } = std::mem::replace(&mut self.streak, Streak::NONE);
-        self.add_run(kind, bytes, latency_ns, ops);
+        self.record_run(kind, bytes, latency_ns, ops, self.last_ns);
     }
 
-    /// Counts `reads` that started together and completed together at `now`.
+    /// Counts `ops` operations of one kind, size and latency, of which the last completed at `now`.
     #[inline(always)]
-    pub(crate) fn record_reads(&mut self, bytes: u32, latency_ns: u64, reads: u64, now: u64) {
-        self.add_run(OpKind::Read, bytes, latency_ns, reads);
+    pub(crate) fn record_run(
+        &mut self,
+        kind: OpKind,
+        bytes: u32,
+        latency_ns: u64,
+        ops: u64,
+        now: u64,
+    ) {
         self.last_ns = now;
-    }
-
-    /// Adds `ops` operations of one kind, size and latency.
-    #[inline(always)]
-    fn add_run(&mut self, kind: OpKind, bytes: u32, latency_ns: u64, ops: u64) {
         if ops == 0 {
             return;
         }

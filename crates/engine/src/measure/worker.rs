@@ -409,12 +409,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 }
                 let began_ns = read_batch.free(slot);
                 if began_ns != start_ns {
-                    counters.record_reads(len, now - start_ns, reads, now);
+                    counters.record_run(OpKind::Read, len, now - start_ns, reads, now);
                     (start_ns, reads) = (began_ns, 0);
                 }
                 reads += 1;
             });
-            counters.record_reads(len, now - start_ns, reads, now);
+            counters.record_run(OpKind::Read, len, now - start_ns, reads, now);
             if !irregular.is_empty() {
                 break;
             }

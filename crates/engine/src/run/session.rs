@@ -187,52 +187,8 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        self.run_after(group, &[], targets, watch)
-    }
-
-    /// As [`Self::run_together`], after the earlier slices of the workloads on each target, in
-    /// order; empty before the first.
-    fn run_after(
-        &self,
-        group: Group<'_>,
-        earlier: &[EarlierSlices],
-        targets: &mut [OpenTarget],
-        watch: &mut dyn Watch,
-    ) -> Result<Vec<Measurement>, RunError> {
-        if let Some(clash) = group.clash() {
-            return Err(RunError::from(clash));
-        }
-        // A preparation writes only what its own workload needs, and a later one on the same target
-        // may need more.
-        if !group.is_alone() {
-            for workload in group.workloads {
-                for (index, target) in targets.iter_mut().enumerate() {
-                    if workload.runs_on(index) {
-                        self.give_content(workload, target, watch)?;
-                    }
-                }
-            }
-        }
-        let mut descriptors = open_descriptors(group, targets)?;
-        let prepared = self.prepare_all(group, earlier, &mut descriptors, targets, watch)?;
-        refuse_page_cache_clash(&prepared, targets.len())?;
-        let mut assignments = Vec::new();
-        for (descriptor, prepared) in descriptors.iter().zip(&prepared) {
-            assignments.push(Assignment {
-                workload: &group.workloads[descriptor.member],
-                member: descriptor.member,
-                target: descriptor.target,
-                open: descriptor
-                    .own
-                    .as_ref()
-                    .unwrap_or(&targets[descriptor.target]),
-                prepared,
-            });
-        }
-        let opens: Vec<&OpenTarget> = targets.iter().collect();
-        let measurements = self.measure(group, &opens, &assignments, Phase::Measure, watch)?;
-        mark_content(&measurements, &prepared, targets);
-        Ok(measurements)
+        let whole: Vec<SliceSpan> = group.workloads.iter().map(SliceSpan::whole).collect();
+        self.run_slices(group, &whole, &[], targets, watch)
     }
 
     /// Prepares the target of each descriptor, and then loads the pages into memory that workloads
@@ -284,30 +240,55 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        debug_assert_eq!(slices.len(), group.workloads.len());
-        let mut sliced: Vec<Workload> = Vec::new();
-        let before = earlier.first().copied().unwrap_or_default();
-        for (workload, slice) in group.workloads.iter().zip(slices) {
-            let part = slice.apply_to(workload);
-            // The schedule of all targets is that of the group.
-            sliced.push(Workload {
-                shape: before.apply_to(&part).shape,
-                ..part
+        let sliced = sliced_workloads(group, slices, earlier);
+        let running = Group::new(group.first, &sliced);
+        if let Some(clash) = running.clash() {
+            return Err(RunError::from(clash));
+        }
+        self.give_content_to_all(running, targets, watch)?;
+        let mut descriptors = open_descriptors(running, targets)?;
+        let prepared = self.prepare_all(running, earlier, &mut descriptors, targets, watch)?;
+        refuse_page_cache_clash(&prepared, targets.len())?;
+        let mut assignments = Vec::new();
+        for (descriptor, prepared) in descriptors.iter().zip(&prepared) {
+            assignments.push(Assignment {
+                workload: &running.workloads[descriptor.member],
+                member: descriptor.member,
+                target: descriptor.target,
+                open: descriptor
+                    .own
+                    .as_ref()
+                    .unwrap_or(&targets[descriptor.target]),
+                prepared,
             });
         }
-        let running = Group::new(group.first, &sliced);
-        let mut measurements = self.run_after(running, earlier, targets, watch)?;
-        for measurement in &mut measurements {
-            if let Some(whole) = group
-                .workloads
-                .iter()
-                .find(|workload| workload.name == measurement.workload.name)
-            {
-                measurement.workload.clone_from(whole);
-                measurement.engine.asked = whole.engine;
+        let opens: Vec<&OpenTarget> = targets.iter().collect();
+        let mut measurements =
+            self.measure(running, &opens, &assignments, Phase::Measure, watch)?;
+        mark_content(&measurements, &prepared, targets);
+        name_whole_workloads(&mut measurements, group);
+        Ok(measurements)
+    }
+
+    /// Fills the scratch files for the workloads of a group. A preparation writes only what its own
+    /// workload needs, and a later one on the same target may need more.
+    fn give_content_to_all(
+        &self,
+        group: Group<'_>,
+        targets: &mut [OpenTarget],
+        watch: &mut dyn Watch,
+    ) -> Result<(), RunError> {
+        if group.is_alone() {
+            return Ok(());
+        }
+        for workload in group.workloads {
+            for (index, target) in targets.iter_mut().enumerate() {
+                if workload.runs_on(index) {
+                    self.give_content(workload, target, watch)?;
+                }
             }
         }
-        Ok(measurements)
+        Ok(())
     }
 
     /// Writes the scratch file where it is not written yet.
@@ -573,7 +554,11 @@ impl Session {
         let began_ns = workers.began_ns();
         let silences = std::mem::take(&mut workers.silences);
         let syncs = self.sync_at_end(assignments, watch)?;
-        let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
+        let contexts = self.contexts(assignments, &mut workers, schedule, control, &syncs);
+        let mut measurements = Vec::new();
+        for (context, state) in contexts.into_iter().zip(workers.states) {
+            measurements.push(assemble(context, state.results));
+        }
         counter_log.read(clock.now());
         divide_cpu_time(&mut measurements, &thread_times, total);
         counter_log.fill(&mut measurements, self.origin_ns);
@@ -615,16 +600,16 @@ impl Session {
         Ok(syncs)
     }
 
-    /// Turns the results of the workers into a measurement for each assignment. `syncs` has the
-    /// final sync of each.
-    fn assemble_all(
+    /// The context of each assignment in which the results of its workers become a measurement.
+    /// `syncs` has the final sync of each.
+    fn contexts(
         &self,
         assignments: &[Assignment<'_>],
-        mut workers: WorkerGroup<'_>,
+        workers: &mut WorkerGroup<'_>,
         schedule: WorkerSchedule,
         control: Control,
         syncs: &[Option<FinalSync>],
-    ) -> Vec<Measurement> {
+    ) -> Vec<RunContext> {
         let mut schedules: Vec<WorkerSchedule> = Vec::new();
         let mut ends_ns: Vec<u64> = Vec::new();
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
@@ -634,31 +619,65 @@ impl Session {
             ends_ns.push(measured.measure_ns + common.ns);
             schedules.push(measured);
         }
-        let mut measurements = Vec::new();
+        let mut contexts = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {
             let companions_end_ns = others_on_target(assignments, index)
                 .into_iter()
                 .filter(|other| !assignments[*other].workload.ends_alone)
                 .map(|other| ends_ns[other].saturating_sub(schedules[index].measure_ns))
                 .min();
-            let state = std::mem::take(&mut workers.states[index]);
+            let state = &mut workers.states[index];
             let WorkerSchedule {
                 start_ns,
                 measure_ns,
                 ..
             } = schedules[index];
             let mut context = RunContext {
-                pacer: state.pacer.map(|pacer| pacer.starting_at(start_ns)),
+                pacer: state.pacer.take().map(|pacer| pacer.starting_at(start_ns)),
                 final_sync: syncs[index],
                 hang: state.hang,
                 companions_end_ns,
                 measure_ns,
                 ..assignment.context(schedule, self.origin_ns, control)
             };
-            context.known.engine.features = state.features;
-            measurements.push(assemble(context, state.results));
+            context.known.engine.features = std::mem::take(&mut state.features);
+            contexts.push(context);
         }
-        measurements
+        contexts
+    }
+}
+
+/// The workloads of a group as they run in these slices, behind those before.
+fn sliced_workloads(
+    group: Group<'_>,
+    slices: &[SliceSpan],
+    earlier: &[EarlierSlices],
+) -> Vec<Workload> {
+    debug_assert_eq!(slices.len(), group.workloads.len());
+    let before = earlier.first().copied().unwrap_or_default();
+    let mut sliced = Vec::new();
+    for (workload, slice) in group.workloads.iter().zip(slices) {
+        let part = slice.apply_to(workload);
+        // The schedule of all targets is that of the group.
+        sliced.push(Workload {
+            shape: before.apply_to(&part).shape,
+            ..part
+        });
+    }
+    sliced
+}
+
+/// Lets the measurements of slices name the whole workloads of their group.
+fn name_whole_workloads(measurements: &mut [Measurement], group: Group<'_>) {
+    for measurement in measurements {
+        if let Some(whole) = group
+            .workloads
+            .iter()
+            .find(|workload| workload.name == measurement.workload.name)
+        {
+            measurement.workload.clone_from(whole);
+            measurement.engine.asked = whole.engine;
+        }
     }
 }
 

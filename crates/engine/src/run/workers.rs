@@ -189,35 +189,20 @@ impl<'a> WorkerGroup<'a> {
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
             let configs = workers.thread_configs(seed, index, flow);
-            workers.spawn_workers(index, configs, &sender, watch)?;
+            let mut descriptions = WorkerDescriptions::default();
+            let spawned = workers.spawn_workers(index, configs, &mut descriptions, &sender);
+            // Also where one could not be spawned: the other threads use the descriptions until
+            // they are ready.
+            let ready = workers.await_ready(index, watch);
+            spawned.and(ready)?;
         }
         Ok(workers)
     }
 
-    /// Starts the threads of an assignment, and waits until each has its backend. Each worker has
-    /// its own open file description, which its threads share. `configs` has the threads by worker.
+    /// Starts the threads of an assignment. Each worker has its own open file description, which
+    /// its threads share; the caller keeps `descriptions` until the threads are ready. `configs`
+    /// has the threads by worker.
     fn spawn_workers(
-        &mut self,
-        index: usize,
-        configs: Vec<Vec<ThreadConfig>>,
-        sender: &Sender<WorkerReport>,
-        watch: &mut dyn Watch,
-    ) -> Result<(), RunError> {
-        let Assignment { open, workload, .. } = self.assignments[index];
-        let mut descriptions = WorkerDescriptions::default();
-        if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
-            descriptions.synced = open.files_for_worker(WriteDurability::BySync)?;
-        }
-        let spawned = self.spawn_each(index, configs, &mut descriptions, sender);
-        // Also where one could not be spawned: the other threads use the descriptions until they
-        // are ready.
-        let ready = self.await_ready(index, watch);
-        spawned.and(ready)
-    }
-
-    /// Starts the threads of an assignment, and opens the descriptions that they need. The caller
-    /// keeps `descriptions` until the threads are ready.
-    fn spawn_each(
         &mut self,
         index: usize,
         configs: Vec<Vec<ThreadConfig>>,
@@ -225,6 +210,9 @@ impl<'a> WorkerGroup<'a> {
         sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
         let Assignment { open, workload, .. } = self.assignments[index];
+        if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
+            descriptions.synced = open.files_for_worker(WriteDurability::BySync)?;
+        }
         let durability = durability_of(workload);
         let is_shared = configs.len() == 1 && durability == WriteDurability::BySync;
         for threads in configs {

@@ -99,7 +99,14 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
         Section::new("verdict", Always, verdict_blocks(record)),
         Section::new("expectations", Always, promises),
     ];
-    page.extend(figure_sections(record));
+    let results = result_sections(record);
+    page.extend(results.sections);
+    if !results.replaces_tables {
+        for target in 0..target_count(record) {
+            page.extend(target_sections(record, target));
+        }
+        page.extend(sections_after_tables(record));
+    }
     let is_brief = is_brief(record);
     // A brief page has no room for caveats, but nobody decides on a database, or on the depth that
     // a search has found, without them.
@@ -166,24 +173,41 @@ fn figures_section(shown: Shown, blocks: Vec<Block>) -> Section {
     Section::new("figures", shown, blocks)
 }
 
-/// Describes what was measured. A result that has tables of its own, such as a sweep, replaces the
-/// tables of workloads; then nothing follows it. Otherwise the tables of all targets follow, and
-/// the workloads that the plan skipped.
-fn figure_sections(record: &Record) -> Vec<Section> {
-    use Shown::Always;
-    let mut page = Vec::new();
+/// The sections of a run's results.
+struct ResultSections {
+    sections: Vec<Section>,
+    /// True if a result has tables of its own, such as a sweep: those of workloads do not follow.
+    replaces_tables: bool,
+}
+
+/// Describes the results that are more than workloads.
+fn result_sections(record: &Record) -> ResultSections {
+    let mut sections = Vec::new();
     for result in &record.results {
         match result_blocks(record, result) {
             ResultBlocks::InPlaceOfTables(blocks) => {
-                return sections_without_tables(record, blocks);
+                return ResultSections {
+                    sections: sections_without_tables(record, blocks),
+                    replaces_tables: true,
+                };
             }
-            ResultBlocks::BeforeTables(blocks) => page.push(figures_section(Always, blocks)),
+            ResultBlocks::BeforeTables(blocks) => {
+                sections.push(figures_section(Shown::Always, blocks));
+            }
             ResultBlocks::Elsewhere => {}
         }
     }
-    for target in 0..target_count(record) {
-        page.extend(target_sections(record, target));
+    ResultSections {
+        sections,
+        replaces_tables: false,
     }
+}
+
+/// What follows the tables of all targets: that nothing was measured, and the workloads that the
+/// plan skipped.
+fn sections_after_tables(record: &Record) -> Vec<Section> {
+    use Shown::Always;
+    let mut page = Vec::new();
     if record.measurements.is_empty() && !record.has_figures_of_results() {
         let text = Block::text(Tone::Error, "nothing was measured");
         page.push(figures_section(Always, vec![text]));
@@ -226,7 +250,7 @@ fn result_blocks(record: &Record, result: &TaskResult) -> ResultBlocks {
         TaskResult::Observed(observed) => InPlaceOfTables(observed::blocks(observed)),
         TaskResult::Depth(search) => BeforeTables(depth_trial_blocks(record, search)),
         TaskResult::Sustain(sustain) => BeforeTables(sustain::blocks(record, sustain)),
-        // `target_figures` shows it with the workloads of its target.
+        // `target_sections` shows it with the workloads of its target.
         TaskResult::Survey(_) => Elsewhere,
         // `sections` has sections for it.
         TaskResult::Inserts(_) => Elsewhere,

@@ -17,8 +17,8 @@ pub use crate::describe::fleet::FleetDetail;
 pub use crate::describe::plan::budget_line;
 pub use live_load::{LiveLoad, RateAt, write_live_load};
 pub use pages::{
-    Detail, write_answers_again, write_commands, write_comparison, write_fleet, write_identity,
-    write_plan, write_record, write_runs, write_verdict_again,
+    Detail, record_page, write_answers_again, write_commands, write_comparison, write_fleet,
+    write_identity, write_plan, write_runs, write_verdict_again,
 };
 pub use ping::RequestLines;
 pub use trend::write_trends;

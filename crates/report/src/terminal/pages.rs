@@ -39,14 +39,10 @@ fn write_only(blocks: &[Block], style: &Style, out: &mut dyn Write) -> io::Resul
     page.finish()
 }
 
-/// Writes the result of a run.
-pub fn write_record(
-    record: &Record,
-    detail: Detail,
-    style: &Style,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let page = &mut Page::new(style, out);
+/// The page of a run: text, because it may be saved as well as printed.
+pub fn record_page(record: &Record, detail: Detail, style: &Style) -> String {
+    let mut bytes = Vec::new();
+    let page = &mut Page::new(style, &mut bytes);
     let wanted = match detail {
         Detail::Short => Shown::Short,
         Detail::Whole => Shown::Whole,
@@ -63,7 +59,8 @@ pub fn write_record(
         }
         write_blocks(page, Some(record), &section.blocks);
     }
-    page.finish()
+    page.finish().expect("a Vec takes everything");
+    String::from_utf8(bytes).expect("pages are made of text")
 }
 
 /// Writes the headline and the trust once more, for the end of a page that is longer than the

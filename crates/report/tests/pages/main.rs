@@ -53,7 +53,7 @@ fn written(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
 }
 
 fn record_page(record: &Record, style: &Style) -> String {
-    written(|out| terminal::write_record(record, Detail::Whole, style, out))
+    terminal::record_page(record, Detail::Whole, style)
 }
 
 /// Built once: their histograms take time.
@@ -527,7 +527,7 @@ fn plan_names_the_span() {
 #[test]
 fn verdict_is_repeated_as_on_the_page() {
     for (_, record) in &*RECORDS {
-        let page = written(|out| terminal::write_record(record, Detail::Whole, &PLAIN_80, out));
+        let page = record_page(record, &PLAIN_80);
         let again = written(|out| terminal::write_verdict_again(record, &PLAIN_80, out));
         assert_eq!(again.is_empty(), record.verdict.is_none(), "{again}");
         assert!(again.lines().all(|line| page.contains(line)), "{again}");
@@ -537,7 +537,7 @@ fn verdict_is_repeated_as_on_the_page() {
 #[test]
 fn verdict_of_a_check_has_five_lines() {
     for record in [fixture::healthy(), fixture::every_severity()] {
-        let page = written(|out| terminal::write_record(&record, Detail::Whole, &PLAIN_80, out));
+        let page = record_page(&record, &PLAIN_80);
         let mut parts = page.split("\n\n");
         let verdict = parts.nth(1).unwrap();
         assert_eq!(verdict.lines().count(), 5, "{page}");

@@ -15,7 +15,7 @@ use diskproof_report::terminal::{self, Detail};
 use std::collections::BTreeMap;
 
 fn short(record: &Record) -> String {
-    written(|out| terminal::write_record(record, Detail::Short, &PLAIN_80, out))
+    terminal::record_page(record, Detail::Short, &PLAIN_80)
 }
 
 fn lines(record: &Record) -> usize {

@@ -26,7 +26,7 @@ use diskproof_model::plan::{
 use diskproof_model::record::Record;
 use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_report::terminal::Detail;
+use diskproof_report::terminal::{Detail, record_page};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::FileTypeExt as _;
@@ -550,7 +550,7 @@ fn save_sides(records: &[Arc<Record>], measuring: &MeasuringFlags) -> SavedSides
 fn save_record(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     let own_record = Arc::clone(record);
     let save = Deferred::start_or_run("diskproof-save", move || {
-        let page = crate::stdio::colored_record_page(&own_record, Detail::Whole);
+        let page = record_page(&own_record, Detail::Whole, &crate::stdio::colored_style());
         saved::keep(&own_record, &page, &options)
     });
     match save.wait(SAVE_LIMIT) {

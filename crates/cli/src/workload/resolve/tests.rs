@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::workload::WorkloadAxes;
-use crate::workload::limits::Memory;
-use crate::workload::limits::sector_mismatch;
+use crate::workload::limits::{Memory, Wording, sector_mismatch};
 use clap::Parser;
 use diskproof_model::plan::Zone;
 use diskproof_model::stream::Streams;
@@ -54,7 +53,7 @@ fn flags(line: &str) -> WorkloadFlags {
 }
 
 fn on(line: &str, context: &ResolveContext) -> Result<Workload, String> {
-    resolve(&flags(line), context, Wording::Flags).map_err(|error| error.to_string())
+    resolve(&flags(line), context).map_err(|error| error.text(Wording::Flags))
 }
 
 fn made(line: &str) -> Workload {
@@ -377,8 +376,10 @@ fn contradiction_names_its_remedy() {
             "{line}: {error}"
         );
         // For a plan file, the error names keys.
-        let error = resolve(&flags(line), &context(), Wording::Keys).expect_err(line);
-        let error = error.to_string().replace("--size", "");
+        let error = resolve(&flags(line), &context())
+            .expect_err(line)
+            .text(Wording::Keys)
+            .replace("--size", "");
         assert!(!error.contains("--"), "{line}: {error}");
     }
 }
@@ -479,7 +480,7 @@ proptest! {
         };
         let flags = axes.expand(&flags).unwrap().remove(0);
         let context = ResolveContext { target_bytes: vec![size], ..context() };
-        if let Ok(workload) = resolve(&flags, &context, Wording::Keys) {
+        if let Ok(workload) = resolve(&flags, &context) {
             let length = workload.span.length_bytes.unwrap();
             let block = u64::from(workload.block_bytes);
             prop_assert!(workload.span.start_bytes + length <= size && length >= block);
