@@ -26,10 +26,10 @@ write after it. etcd is a log record of 4 KiB. FILE is a TOML file:
 --rw offers plain requests in place of transactions. --rays searches the rate of
 random reads and writes of 4 KiB in seven mixes, from writes alone to reads
 alone: the boundary of what the disk keeps the promise at. Seven searches take
-about 54 min; --time is shared out. Their exports set schedulers: .iocost (Linux),
-.yaml (Seastar), .ceph, .cockroach. In a directory, load
-measures a scratch file without a name. A file or a block device is only read
-unless --overwrite or --destroy releases it: then use --rw randread.
+about 54 min; --time is shared out. Their exports set schedulers: .iocost
+(Linux), .yaml (Seastar), .ceph, .cockroach. In a directory, load measures a
+scratch file without a name. A file or a block device is only read unless
+--overwrite or --destroy releases it: then use --rw randread.
 
 A burst credit of up to two minutes does not pass for capacity; of a longer one,
 the page says how much would not have shown ('diskproof help load.md').
