@@ -10,6 +10,7 @@ use crate::estimate::{smallest_by, sum_of};
 use crate::rules::has_many_failures;
 use cost_model::{CellLatency, fitted_model};
 use diskproof_model::knee::{KNEE_POINTS_MIN, KneePoint, find_knee};
+use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Estimate;
@@ -30,9 +31,17 @@ const LIMITED_SHARE: f64 = 0.75;
 const OPERATIONS_MIN: u64 = 3;
 
 /// The result of a sweep; `None` of a run that was none.
-pub(crate) fn sweep_record(plan: &Plan, measurements: &[Row]) -> Option<SweepRecord> {
+pub(crate) fn sweep_record(
+    plan: &Plan,
+    measurements: &[Row],
+    credits: &[BurstCredit],
+) -> Option<SweepRecord> {
     let sweep = plan.sweep()?;
-    let found = FoundCells { plan, measurements };
+    let found = FoundCells {
+        plan,
+        measurements,
+        credits,
+    };
     Some(SweepRecord {
         matrices: sweep
             .operations
@@ -48,6 +57,8 @@ pub(crate) fn sweep_record(plan: &Plan, measurements: &[Row]) -> Option<SweepRec
 struct FoundCells<'a> {
     plan: &'a Plan,
     measurements: &'a [Row],
+    /// The burst credits that ended during the run.
+    credits: &'a [BurstCredit],
 }
 
 impl FoundCells<'_> {
@@ -57,11 +68,23 @@ impl FoundCells<'_> {
             .find(|row| row.data.workload.name == name)
     }
 
+    /// True if the row of this name ran while a credit lasted that ended during the run.
+    fn is_in_burst(&self, name: &str) -> bool {
+        self.credits
+            .iter()
+            .flat_map(|credit| &credit.in_burst)
+            .any(|index| self.measurements[*index].data.workload.name == name)
+    }
+
     fn cell(&self, operation: SweepOperation, block_bytes: u32, depth: u32) -> SweepCell {
         let name = operation.cell_name(block_bytes, depth);
         let mut cell = empty_cell(block_bytes, depth);
         if let Some(row) = self.row_named(&name) {
             fill_cell(&mut cell, row);
+            if cell.state == CellState::Measured && self.is_in_burst(&name) {
+                cell.state = CellState::InBurst;
+                cell.why = Some("measured in a burst that ended during the run".to_owned());
+            }
         } else if let Some(skipped) = self.plan.skipped.iter().find(|one| one.workload == name) {
             cell.state = CellState::Impossible;
             cell.why = Some(skipped.why.clone());
@@ -284,6 +307,7 @@ fn depth_points<'a>(
     let mut points = Vec::new();
     for depth in &sweep.depths {
         if let Some(cell) = matrix.cell(block_bytes, *depth)
+            && cell.state == CellState::Measured
             && let Some(rate) = &cell.iops
         {
             points.push(KneePoint {
@@ -334,7 +358,7 @@ fn best_throughput(matrix: &SweepMatrix, block_bytes: u32) -> Option<&Estimate> 
     matrix
         .cells
         .iter()
-        .filter(|cell| cell.block_bytes == block_bytes)
+        .filter(|cell| cell.block_bytes == block_bytes && cell.state == CellState::Measured)
         .flat_map(|cell| &cell.throughput)
         .max_by(|one, other| one.cmp_certain(other))
 }
@@ -359,7 +383,8 @@ fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32
 fn cost_model(matrix: &SweepMatrix) -> Option<CostModel> {
     let mut cells = Vec::new();
     for cell in &matrix.cells {
-        if let Some(latency_ns) = cell.latency_mean_ns
+        if cell.state == CellState::Measured
+            && let Some(latency_ns) = cell.latency_mean_ns
             && latency_ns > 0.0
         {
             cells.push(CellLatency {
@@ -443,6 +468,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use diskproof_model::measurement::Hang;
+    use diskproof_model::plan::Decide;
 
     /// The limit of a disk that does this many operations of each size (in KiB) per second.
     fn limit(rates: &[(u32, f64)]) -> Option<(u32, u32, Option<u32>)> {
@@ -559,6 +585,53 @@ mod tests {
         assert_eq!(state(10, false), (CellState::Failed, false));
         assert_eq!(state(0, true), (CellState::Failed, false));
         assert_eq!(state(0, false), (CellState::Predicted, true));
+    }
+
+    /// Small reads at depth 1 ran while a credit lasted, and those at depth 4 after it.
+    #[test]
+    fn cell_in_a_burst_is_no_best_rate() {
+        let mut record = fixture::record();
+        let mut rows = Vec::new();
+        for (depth, iops) in [(1, 3500.0), (4, 1000.0)] {
+            let mut row = fixture::measured(&mut record, "random-read-d32").clone();
+            row.data.workload.name = SweepOperation::RandRead.cell_name(PAGE_BYTES, depth);
+            row.data.workload.depth = depth;
+            for op in row.figures.ops.values_mut() {
+                op.iops = Estimate::new(30, iops, Some(0.01 * iops), "1/s");
+            }
+            rows.push(row);
+        }
+        record.measurements = rows;
+        record.plan.workload_task_mut().unwrap().decide = Decide::Sweep(SweepPlan {
+            operations: vec![SweepOperation::RandRead],
+            block_bytes: vec![PAGE_BYTES],
+            depths: vec![1, 4],
+            span_bytes: Vec::new(),
+            view: None,
+        });
+        let of_depth_1 = BurstCredit {
+            target: 0,
+            unit: "1/s".to_owned(),
+            base: 1000.0,
+            burst: 3500.0,
+            credit: 1000.0,
+            credit_is_lower_bound: false,
+            burst_ns: 400_000_000,
+            refill_ns: 1_000_000_000,
+            at_base: vec![1],
+            in_burst: vec![0],
+            has_reads: true,
+            has_refilled: false,
+        };
+        for (credits, state, best_depth) in [
+            (vec![], CellState::Measured, 1),
+            (vec![of_depth_1], CellState::InBurst, 4),
+        ] {
+            let sweep = sweep_record(&record.plan, &record.measurements, &credits).unwrap();
+            let matrix = &sweep.matrices[0];
+            assert_eq!(matrix.cell(PAGE_BYTES, 1).unwrap().state, state);
+            assert_eq!(matrix.best_iops().unwrap().depth, best_depth);
+        }
     }
 
     const HANG: Hang = Hang {

@@ -271,6 +271,9 @@ pub struct SweepCell {
 pub enum CellState {
     /// They were measured.
     Measured,
+    /// They were measured while a burst credit lasted that ended during the run: rates that do not
+    /// last.
+    InBurst,
     /// The cost model predicts it.
     Predicted,
     /// The target cannot do it; `why` says the reason.

@@ -58,7 +58,7 @@ pub(crate) fn add_measured(record: &mut Record, data: &RunData) {
 
 /// Adds the results that put the rows of a run together, and that findings are about.
 pub(crate) fn add_summaries(record: &mut Record, data: &RunData) {
-    if let Some(sweep) = sweep_record(&record.plan, &record.measurements) {
+    if let Some(sweep) = sweep_record(&record.plan, &record.measurements, &record.burst_credits) {
         record.results.push(TaskResult::Sweep(sweep));
     }
     if let Some(layers) = layers_record(record, &data.layer_places) {

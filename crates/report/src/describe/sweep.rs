@@ -30,7 +30,7 @@ const MICROSECONDS_BELOW_NS: f64 = 1e6;
 /// Explains the figures and signs of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. \
-                      ×: impossible. !: every request failed or had no answer. –: not measured, \
+                      ^, without a shade: in a burst that ended. ×: impossible. !: every request failed or had no answer. –: not measured, \
                       or fewer than ten samples beyond it. Every cell with its interval: -o \
                       FILE.csv";
 /// In place of an answer that the measured cells do not give.
@@ -457,11 +457,12 @@ fn model_text(model: &CostModel) -> String {
     )
 }
 
-/// The sign behind the figure of a cell: `~` for a predicted one, `?` for a rough one, else a
-/// blank.
+/// The sign behind the figure of a cell: `~` for a predicted one, `^` for one of a burst, `?` for a
+/// rough one, else a blank.
 fn state_sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
+        CellState::InBurst => '^',
         CellState::Measured if is_rough(cell) => '?',
         CellState::Measured | CellState::Impossible | CellState::Failed | CellState::Unknown => ' ',
     }
@@ -484,7 +485,7 @@ fn no_figure_sign(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
         CellState::Failed => "!",
-        CellState::Measured | CellState::Predicted | CellState::Unknown => "–",
+        CellState::Measured | CellState::InBurst | CellState::Predicted | CellState::Unknown => "–",
     }
 }
 
@@ -549,6 +550,7 @@ fn unmeasured_texts(sweep: &SweepRecord) -> Vec<String> {
             CellState::Impossible => "×",
             CellState::Failed => "!",
             CellState::Predicted => "~",
+            CellState::InBurst => "^",
             CellState::Measured | CellState::Unknown => "–",
         };
         let cells = match names.len() {
