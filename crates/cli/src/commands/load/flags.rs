@@ -32,7 +32,8 @@ scratch file without a name. A file or a block device is only read unless
 --overwrite or --destroy releases it: then use --rw randread.
 
 A burst credit of up to two minutes does not pass for capacity; of a longer one,
-the page says how much would not have shown ('diskproof help load.md').
+or one over a base just below the answer, the page says how much would not have
+shown ('diskproof help load.md').
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 4 the run failed or the disk returned errors, 5 undecided, 130 Ctrl-C.
