@@ -482,11 +482,18 @@ fn why_not_the_disk(record: &Record, searched: usize) -> String {
 /// below it, so that no rate is named as the highest.
 fn perhaps_none_text(figures: &LoadFigures, unit: &str, promise: &str) -> String {
     match figures.control {
-        Some(control) if !control.failed => format!(
-            "undecided {promise}: stalls broke it at low rates, and {} {unit} was not shown to \
-             break it",
-            to_a_percent(control.rate)
-        ),
+        Some(control) if !control.failed => {
+            let what_broke = if figures.stalls.met > 0 {
+                "stalls broke it"
+            } else {
+                "it broke"
+            };
+            format!(
+                "undecided {promise}: {what_broke} at low rates, and {} {unit} was not shown to \
+                 break it",
+                to_a_percent(control.rate)
+            )
+        }
         _ => format!(
             "undecided: at most {} {unit} {promise}, perhaps none",
             to_a_percent(figures.high)
