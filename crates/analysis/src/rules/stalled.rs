@@ -100,8 +100,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(access_pause(record));
     pauses.extend(search_pause(record));
     pauses.extend(pause_before_survey(record));
-    pauses.extend(pause_before_inserts(record));
-    pauses.extend(pauses_of_inserts(record));
+    let of_commits = pauses_of_inserts(record);
+    pauses.extend(pause_around_inserts(record, &of_commits));
+    pauses.extend(of_commits);
     pauses.extend(test_pause(record));
     pauses.extend(files_pause(record));
     pauses.extend(pauses_of_preparation(record));
@@ -352,17 +353,25 @@ fn pause_before_survey(record: &Record) -> Option<Pause> {
     )
 }
 
-/// The silence before the server of the INSERTs was started.
-fn pause_before_inserts(record: &Record) -> Option<Pause> {
+/// The silence before the server of the INSERTs was started, or while it used the disk: in its
+/// start, a checkpoint, or a restart. A commit that waited as long has reported it.
+fn pause_around_inserts(record: &Record, of_commits: &[Pause]) -> Option<Pause> {
     for (index, result) in record.results.iter().enumerate() {
-        if let TaskResult::Inserts(inserts) = result {
-            let silence_ns = inserts.silence_before_ns;
-            if may_have_woken(record, 0, silence_ns) {
-                return None;
-            }
-            let path = format!("/results/{index}/silence_before_ns");
-            return pause_before(INSERTS, silence_ns, path);
+        let TaskResult::Inserts(inserts) = result else {
+            continue;
+        };
+        let length_ns = inserts.silence_before_ns;
+        let is_known = of_commits.iter().any(|pause| pause.length_ns >= length_ns);
+        if length_ns < LENGTH_NS_MIN || is_known || may_have_woken(record, 0, length_ns) {
+            return None;
         }
+        let text = format!(
+            "for {} before {INSERTS}, or in the start, a checkpoint or a restart of its server",
+            format_duration(length_ns)
+        );
+        let path = format!("/results/{index}/silence_before_ns");
+        let evidence = evidence_at(path, length_ns as f64, LENGTH_NS_MIN as f64, "ns");
+        return Some(Pause::new(text, length_ns, evidence));
     }
     None
 }
@@ -869,11 +878,39 @@ mod tests {
         };
         server.silence_before_ns = 3 * SECOND;
         let finding = check(&inserts).unwrap();
-        states(
-            &finding.claim,
-            &["3.0 s before the requests of the INSERTs"],
-        );
+        states(&finding.claim, &["3.0 s before the INSERTs"]);
         assert_eq!(finding.evidence[0].path, "/results/0/silence_before_ns");
+    }
+
+    /// The disk was silent while the server wrote a checkpoint; where a commit waited as long, that
+    /// is the same silence.
+    #[test]
+    fn silence_around_inserts_is_told_once_and_of_disks_that_cannot_sleep() {
+        let paths = |silent_ns: u64, commit_ns: u64, rotational: Option<bool>| {
+            let mut record = inserted("a", &[100.0, 101.0]);
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = rotational;
+            }
+            let TaskResult::Inserts(server) = &mut record.results[0] else {
+                panic!("{:?}", record.results);
+            };
+            server.silence_before_ns = silent_ns;
+            server.loads[0].figures.latency_p50_ns = Some(MS);
+            server.loads[0].figures.latency_max_ns = Some(commit_ns);
+            let mut paths = Vec::new();
+            for evidence in check(&record).into_iter().flat_map(|found| found.evidence) {
+                paths.push(evidence.path);
+            }
+            paths
+        };
+        let around = "/results/0/silence_before_ns";
+        let commit = "/results/0/loads/0/figures/latency_max_ns";
+        assert_eq!(paths(4 * SECOND, 20 * MS, Some(false)), [around]);
+        assert_eq!(paths(4 * SECOND, 4100 * MS, Some(false)), [commit]);
+        assert_eq!(paths(8 * SECOND, 4100 * MS, Some(false)), [around, commit]);
+        assert!(paths(8 * SECOND, 20 * MS, Some(true)).is_empty());
+        assert_eq!(paths(16 * SECOND, 20 * MS, Some(true)), [around]);
+        assert!(paths(0, 20 * MS, Some(false)).is_empty());
     }
 
     /// A commit of a server waits for the disk, whichever step the disk is silent in.
