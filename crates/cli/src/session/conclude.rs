@@ -142,9 +142,10 @@ pub(super) fn conclude<'a>(
             end.end_journal();
         }
         None => {
-            let left_journal = end.leave_in_journal(&record);
+            let kept_in = printed.kept_in.as_deref();
+            let left_journal = end.leave_in_journal(&record, kept_in);
             if printed.is_unsaved
-                && let Some(text) = left_journal.text(printed.kept_in.as_deref())
+                && let Some(text) = left_journal.text(kept_in)
             {
                 eprint_line(&format!("note: {text}"));
             }
