@@ -797,7 +797,10 @@ mod tests {
             record.verdict.unwrap().caveats[1].clone()
         };
         let unconditional = caveat(|_| {});
-        assert!(unconditional.ends_with("--scan' reads every block."), "{unconditional}");
+        assert!(
+            unconditional.ends_with("--scan' reads every block."),
+            "{unconditional}"
+        );
         for change in [
             (|host| host.hypervisor = Some("kvm".to_owned())) as fn(&mut HostFacts),
             |host| host.container = Some("docker".to_owned()),

@@ -113,7 +113,7 @@ impl Place {
         }
         match existing {
             Some(held) => match (judge_replaced_file(held.as_fd()), writers) {
-                (Err(ForeignData::Written(_)), Writers::Tolerated)
+                (Err(ForeignData::Written(_) | ForeignData::PassedOn(_)), Writers::Tolerated)
                 | (Ok(()), Writers::Tolerated | Writers::Refused) => Ok(()),
                 (Err(foreign), Writers::Tolerated | Writers::Refused) => {
                     Err(foreign_error(&foreign))

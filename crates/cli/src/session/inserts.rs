@@ -10,9 +10,9 @@ use super::workloads::WorkloadsRun;
 use crate::interrupt;
 use crate::stdio::{ProgressLine, eprint_line};
 use diskproof_device::{Intent, OpenError, admit};
-use diskproof_engine::{DiskWatch, RunError};
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_engine::{DiskWatch, RunError};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::{Inserts, Plan, Task};
 use diskproof_model::postgres::{
