@@ -146,8 +146,11 @@ fn start_server(
         Ok(cluster) => cluster,
         Err(error) => {
             // The run keeps what no result has.
-            if let Some(target) = bench.targets.first() {
-                target.note_silence(silence_before_ns.max(silence_ns));
+            let longest_ns = silence_before_ns.max(silence_ns);
+            if let Some(target) = bench.targets.first()
+                && longest_ns > 0
+            {
+                target.note_silence(longest_ns);
             }
             return Err(end_without_server(error, sink));
         }
