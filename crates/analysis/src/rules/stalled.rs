@@ -9,6 +9,7 @@ use crate::accept::words::stall_text;
 use crate::mechanics::may_have_slept;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
+use diskproof_model::rate::RateTrial;
 use diskproof_model::record::TaskResult;
 use diskproof_model::surface::Scan;
 
@@ -48,6 +49,10 @@ const SINGLE_TIMES_MIN: u64 = 10;
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
 /// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
 const QUEUE_TIMES_MAX: f64 = 2.0;
+
+/// A target serves a rate if a trial answers this share of it: its requests come at random times.
+/// Chosen, not measured.
+const SERVED_SHARE: f64 = 0.8;
 
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
@@ -316,10 +321,19 @@ fn is_single_pause(length_ns: u64, median_ns: u64) -> bool {
     length_ns >= SINGLE_NS_MIN && length_ns >= SINGLE_TIMES_MIN.saturating_mul(median_ns)
 }
 
-/// The stalls that a search for a rate has met, most of them in trials that no row has.
+/// The stalls that a search for a rate has met, most of them in trials that no row has. They are
+/// known once the search has seen how lateness grows with the rate; before, a trial shows one.
 fn search_pause(record: &Record) -> Option<Pause> {
-    let stalls = &record.load()?.figures.stalls;
-    if stalls.met == 0 || stalls.mean_ns < LENGTH_NS_MIN {
+    let index = record
+        .results
+        .iter()
+        .position(|result| matches!(result, TaskResult::Load(_)))?;
+    let load = record.load()?;
+    let stalls = &load.figures.stalls;
+    if stalls.met == 0 {
+        return trial_pause(record, &load.data.trials, index);
+    }
+    if stalls.mean_ns < LENGTH_NS_MIN {
         return None;
     }
     let text = match stalls.met {
@@ -329,13 +343,72 @@ fn search_pause(record: &Record) -> Option<Pause> {
             format_duration(stalls.mean_ns)
         ),
     };
-    let index = record
-        .results
-        .iter()
-        .position(|result| matches!(result, TaskResult::Load(_)))?;
     let path = format!("/results/{index}/figures/stalls/mean_ns");
     let evidence = evidence_at(path, stalls.mean_ns as f64, LENGTH_NS_MIN as f64, "ns");
     Some(Pause::new(text, stalls.mean_ns, evidence))
+}
+
+/// The longest pause in a trial of a search, whose result has this place in the record. A later
+/// trial has served as high a rate, so that the requests did not wait for each other; and this
+/// program had a processor for at least half of the time.
+fn trial_pause(record: &Record, trials: &[RateTrial], result: usize) -> Option<Pause> {
+    let mut longest_of_trials: Vec<u64> = trials
+        .iter()
+        .filter_map(|trial| slowest_batch(trial).map(|batch| trial.batches[batch].longest_ns))
+        .collect();
+    longest_of_trials.sort_unstable();
+    let usual_ns = *longest_of_trials.get(longest_of_trials.len() / 2)?;
+    let mut longest: Option<Pause> = None;
+    for (index, trial) in trials.iter().enumerate() {
+        let Some(batch) = slowest_batch(trial) else {
+            continue;
+        };
+        let length_ns = trial.batches[batch].longest_ns;
+        let waited_ns: u64 = trial.batches.iter().map(|batch| batch.waited_ns).sum();
+        let is_served_later = trials[index + 1..].iter().any(|later| {
+            later.workload == trial.workload
+                && !later.is_over
+                && later.served >= SERVED_SHARE * trial.rate
+        });
+        let is_known = longest
+            .as_ref()
+            .is_some_and(|known| known.length_ns >= length_ns);
+        if is_known
+            || !is_served_later
+            || trial.dispatch_late > 0
+            || waited_ns > length_ns / 2
+            || !is_single_pause(length_ns, usual_ns)
+        {
+            continue;
+        }
+        let target = match record.plan.workloads().get(trial.workload) {
+            Some(workload) => workload.target.unwrap_or(0),
+            None => 0,
+        };
+        let text = format!(
+            "for {} in a trial of the search, at {} per second",
+            format_duration(length_ns),
+            trial.rate.round()
+        );
+        let path = format!("/results/{result}/data/trials/{index}/batches/{batch}/longest_ns");
+        let evidence = evidence_at(path, length_ns as f64, SINGLE_NS_MIN as f64, "ns");
+        longest = Some(Pause {
+            limit: first_group_limit(record, target),
+            ..Pause::new(text, length_ns, evidence)
+        });
+    }
+    longest
+}
+
+/// The place of the batch with the longest request of a trial; `None` without any.
+fn slowest_batch(trial: &RateTrial) -> Option<usize> {
+    let batches = trial.batches.iter().enumerate();
+    let (place, batch) = batches.max_by_key(|(_, batch)| batch.longest_ns)?;
+    if batch.longest_ns > 0 {
+        Some(place)
+    } else {
+        None
+    }
 }
 
 /// The silence before the requests of the survey. A rotating disk may empty its cache.
@@ -513,6 +586,7 @@ mod tests {
     use crate::fixture::accepted::{self, Fault};
     use crate::fixture::files::{files_plan, files_record};
     use crate::fixture::inserted::inserted;
+    use crate::fixture::searched::answer;
     use crate::fixture::surveyed::{self, codes};
     use crate::fixture::{self, states};
     use crate::rules::hung::tests::{hang, reads};
@@ -520,6 +594,7 @@ mod tests {
     use diskproof_model::campaign::SlicePause;
     use diskproof_model::files::FilesStall;
     use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RateBatch, RateCellKind};
     use diskproof_model::record::TargetSilence;
     use diskproof_model::series::{Cell, TimeSeries};
     use diskproof_model::surface::{ScanCell, SlowBlock};
@@ -942,6 +1017,52 @@ mod tests {
             severity(20 * SECOND, usual_ns, true),
             Some(Severity::Warning)
         );
+    }
+
+    /// A search that ended early has not seen what lateness is usual. Twice the rate was served
+    /// after the disk had answered nothing for five seconds.
+    #[test]
+    fn trial_of_a_search_with_a_request_of_seconds_is_a_pause_where_more_was_served_later() {
+        let trial = |rate: f64, longest_ns: u64, waited_ns: u64, is_over: bool| RateTrial {
+            workload: 0,
+            kind: RateCellKind::Doubling,
+            rate,
+            start_ns: 0,
+            warmup_ns: 0,
+            wall_ns: SECOND,
+            served: rate,
+            is_over,
+            batches: vec![RateBatch {
+                requests: 9,
+                late: 1,
+                longest_ns,
+                waited_ns,
+            }],
+            dispatch_p99_ns: None,
+            dispatch_late: 0,
+        };
+        let paused = |trials: Vec<RateTrial>| {
+            let mut record = fixture::record();
+            record.results = vec![TaskResult::Load(Box::new(LoadRecord {
+                data: LoadData { trials },
+                figures: answer(LoadOutcome::Unfinished, 0.0, 0.0),
+            }))];
+            search_pause(&record).map(|pause| pause.length_ns)
+        };
+        let (quick, slow) = (30 * MS, 5 * SECOND);
+        let served = |rate| trial(rate, quick, 0, false);
+        let stalled = |waited_ns, is_over| trial(160.0, slow, waited_ns, is_over);
+        let after = |pause: RateTrial| vec![served(80.0), pause, served(320.0)];
+        assert_eq!(paused(after(stalled(0, false))), Some(slow));
+        assert_eq!(paused(after(stalled(0, true))), Some(slow));
+        // This program waited for a processor, and the disk did not keep up with the rate.
+        assert_eq!(paused(after(stalled(4 * SECOND, false))), None);
+        assert_eq!(paused(vec![served(80.0), stalled(0, true)]), None);
+        let overloaded = trial(320.0, slow, 0, true);
+        assert_eq!(paused(vec![stalled(0, true), overloaded]), None);
+        // A disk of seconds a request.
+        let slow_disk = vec![stalled(0, false), trial(320.0, slow, 0, false)];
+        assert_eq!(paused(slow_disk), None);
     }
 
     /// A scan reads one block at a time, so that nothing else shows the pause.
