@@ -373,7 +373,9 @@ fn trial_pause(record: &Record, trials: &[RateTrial], result: usize) -> Option<P
         let is_known = longest
             .as_ref()
             .is_some_and(|known| known.length_ns >= length_ns);
+        // The rows have the others.
         if is_known
+            || trial.kind.makes_a_row()
             || !is_served_later
             || trial.dispatch_late > 0
             || waited_ns > length_ns / 2
