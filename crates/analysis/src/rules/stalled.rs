@@ -9,9 +9,10 @@ use crate::accept::words::stall_text;
 use crate::mechanics::may_have_slept;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
+use diskproof_model::measurement::PAUSE_LATENCIES_MIN;
 use diskproof_model::rate::RateTrial;
 use diskproof_model::record::TaskResult;
-use diskproof_model::surface::Scan;
+use diskproof_model::surface::{AccessPoint, Scan};
 
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
@@ -247,6 +248,11 @@ fn survey_pause(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let stalls = surface.data.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
+    // A disk may need as long for each request.
+    let usual_ns = median_access_ns(&surface.data.access).unwrap_or(0) as f64;
+    if (stall.lasted_ns as f64) < PAUSE_LATENCIES_MIN * usual_ns {
+        return None;
+    }
     let path = first_result_path(&format!("data/stalls/{index}/lasted_ns"));
     let start = PauseStart::After(stall.since_ns.saturating_sub(surface.data.start_ns));
     let text = pause_text(SURVEY, &start, stall.lasted_ns, stall.requests);
@@ -297,9 +303,7 @@ fn has_slow_block(scan: &Scan, index: usize) -> bool {
 fn access_pause(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let access = &surface.data.access;
-    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
-    latencies.sort_unstable();
-    let median_ns = *latencies.get(latencies.len() / 2)?;
+    let median_ns = median_access_ns(access)?;
     let points = access.iter().enumerate();
     let (index, longest) = points.max_by_key(|(_, point)| point.latency_ns)?;
     let length_ns = longest.latency_ns.saturating_sub(surface.data.starved_ns);
@@ -314,6 +318,13 @@ fn access_pause(record: &Record) -> Option<Pause> {
     let longest_ns = longest.latency_ns as f64;
     let evidence = evidence_at(path, longest_ns, SINGLE_NS_MIN as f64, "ns");
     Some(Pause::new(text, length_ns, evidence))
+}
+
+/// The median time of the accesses of a survey, in nanoseconds; `None` without any.
+fn median_access_ns(access: &[AccessPoint]) -> Option<u64> {
+    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
+    latencies.sort_unstable();
+    latencies.get(latencies.len() / 2).copied()
 }
 
 /// True if a request that was alone in flight took far longer than the others.
@@ -1114,6 +1125,19 @@ mod tests {
             }];
         });
         assert_eq!(codes(&record), ["stalled"]);
+        // A disk that needs half a second for each request, of which eight end together.
+        let slow = surveyed::faulty(|survey| {
+            for point in &mut survey.access {
+                point.latency_ns = 500 * MS;
+            }
+            survey.stalls = vec![Hang {
+                since_ns: survey.start_ns + 3 * SECOND,
+                lasted_ns: 516 * MS,
+                requests: 8,
+                late: false,
+            }];
+        });
+        assert_eq!(survey_pause(&slow).map(|pause| pause.length_ns), None);
         let claim = &record.findings[0].claim;
         states(claim, &["2.6 s in the survey, 3.0 s after", "8 requests"]);
     }
