@@ -190,7 +190,7 @@ mod tests {
         };
         let record = diskproof_analysis::fixture::record();
         let mut large = record.clone();
-        large.plan.argv = vec!["x".repeat(DOCUMENT_BYTES_MAX)];
+        large.ended_early = Some("x".repeat(DOCUMENT_BYTES_MAX));
         let large = Arc::new(large);
         let left = |run_id: &str, kept_in: Option<&Path>| {
             let journal = Arc::new(Journal::start(&place, run_id, None).unwrap());

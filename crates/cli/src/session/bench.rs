@@ -535,7 +535,7 @@ fn failed(measurement: &Measurement, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::plan::Transaction;
+    use diskproof_model::transaction::Transaction;
 
     const MIB: u64 = 1 << 20;
 
