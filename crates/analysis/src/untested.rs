@@ -28,6 +28,8 @@ pub(crate) struct Untested {
     pub(crate) kept: String,
     /// A sentence with the commands that test for a credit, one in each unit.
     pub(crate) tests: String,
+    /// The units of these commands.
+    pub(crate) units: Vec<Unit>,
 }
 
 /// The highest rates of each target, with the time for which the run kept them without a pause.
@@ -59,6 +61,7 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
     let ended = ended_units(record, target);
     let mut kept = Vec::new();
     let mut commands = Vec::new();
+    let mut units = Vec::new();
     for unit in Unit::ALL {
         let rows = rows_of_unit(record, target, unit);
         let Some(held) = held_rate_of_rows(&rows, unit) else {
@@ -77,6 +80,7 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
                 format_duration(held.held_ns as u64)
             ));
             commands.push(test.command);
+            units.push(unit);
         }
     }
     let tests = match &commands[..] {
@@ -90,6 +94,7 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
     Some(Untested {
         kept: kept.join(" and "),
         tests,
+        units,
     })
 }
 

@@ -18,7 +18,7 @@ use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
 use diskproof_model::saved::is_of_page_cache;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
@@ -232,9 +232,22 @@ fn scan_caveat(record: &Record) -> Option<String> {
         .collect();
     let read = if paths.len() == 1 { "reads" } else { "read" };
     Some(format!(
-        "This run {extent}, so it is no search for bad blocks. {} {read} every block.",
-        enumerated(&commands)
+        "This run {extent}, so it is no search for bad blocks. {} {read} every block{}.",
+        enumerated(&commands),
+        condition_of_scan(&record.host, &disks)
     ))
+}
+
+/// The condition under which a scan can be carried out. Other users than root, containers and
+/// hypervisors may forbid that a disk is opened, which only an attempt would show: it may wake the
+/// disk.
+fn condition_of_scan(host: &HostFacts, disks: &str) -> String {
+    let is_forbidden = host.uid != 0 || host.container.is_some() || host.hypervisor.is_some();
+    if is_forbidden {
+        format!(", where you may open {disks}")
+    } else {
+        String::new()
+    }
 }
 
 /// The disks that a search for bad blocks has to read.
@@ -771,6 +784,30 @@ mod tests {
         assert_eq!(of(&unknown, "look-ups").figure.value, 2000.0);
         states(&unknown.caveats[0], &["rotating disk"]);
         assert_eq!(fixture::record().verdict.unwrap().caveats.len(), 2);
+    }
+
+    /// A hypervisor may forbid even root to open a disk.
+    #[test]
+    fn scan_is_advised_with_its_condition_where_the_disk_may_be_forbidden() {
+        let caveat = |change: fn(&mut HostFacts)| {
+            let record = fixture::changed(|run| {
+                run.facts.host.uid = 0;
+                change(&mut run.facts.host);
+            });
+            record.verdict.unwrap().caveats[1].clone()
+        };
+        let unconditional = caveat(|_| {});
+        assert!(
+            unconditional.ends_with("--scan' reads every block."),
+            "{unconditional}"
+        );
+        for change in [
+            (|host| host.hypervisor = Some("kvm".to_owned())) as fn(&mut HostFacts),
+            |host| host.container = Some("docker".to_owned()),
+            |host| host.uid = 1000,
+        ] {
+            states(&caveat(change), &["--scan'", "where you may open /dev/sda"]);
+        }
     }
 
     #[test]

@@ -40,8 +40,8 @@ mod watch;
 mod write_cache;
 
 pub use admit::{
-    Admission, Consent, DatabaseDirectory, ForeignData, Intent, Overwriting, UnknownContent,
-    Writer, admit, admit_requests, check_space_together, judge_output_directory,
+    Admission, Consent, DatabaseContent, DatabaseDirectory, ForeignData, Intent, Overwriting,
+    UnknownContent, Writer, admit, admit_requests, check_space_together, judge_output_directory,
     judge_replaced_file, scratch_bytes_max,
 };
 pub use counters::disk_tally::DiskTally;

@@ -45,6 +45,7 @@ pub use io::{Extent, Op};
 pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
 pub use primes::measure_primes;
+pub use run::disk_watch::DiskWatch;
 pub use run::error::RunError;
 pub use run::layout::{LayoutEnd, LayoutGoal, LayoutWay};
 pub use run::session::Session;

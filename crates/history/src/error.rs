@@ -169,11 +169,15 @@ pub enum HistoryError {
 
 impl HistoryError {
     /// True if the history was refused because of what has its name: a file that is not this
-    /// program's, something that is no file, or a symlink to nothing.
+    /// program's or of a later version of it, something that is no file, or a symlink to nothing.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
-            Self::Foreign(_) | Self::NotOurs { .. } | Self::NotAFile(_) | Self::DanglingLink { .. }
+            Self::Foreign(_)
+                | Self::NotOurs { .. }
+                | Self::NotAFile(_)
+                | Self::DanglingLink { .. }
+                | Self::Newer { .. }
         )
     }
 

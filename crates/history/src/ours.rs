@@ -4,7 +4,7 @@
 
 use crate::error::HistoryError;
 use crate::lock::read_mark;
-use crate::migrations::APPLICATION_ID;
+use crate::migrations::{APPLICATION_ID, SCHEMA_VERSION};
 use crate::place::{Folders, HistoryPlace, SQLITE_SUFFIXES, exists, start_of, with_suffix};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,6 +13,8 @@ use std::sync::{Mutex, PoisonError};
 /// First bytes of every SQLite file:
 /// <https://www.sqlite.org/fileformat.html#the_database_header>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Bytes of the header that hold the version of the format (`user_version`), big-endian.
+const FORMAT_AT: std::ops::Range<usize> = 60..64;
 /// Bytes of the header that hold the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
 
@@ -87,6 +89,9 @@ pub(crate) fn check(history: &Path) -> Result<(), HistoryError> {
     {
         return Err(HistoryError::Foreign(history.to_owned()));
     }
+    if let Some(header) = &header {
+        refuse_newer(history, header)?;
+    }
     // Without a database and its mark, even a file of SQLite belongs to another program.
     let may_be_there = header.is_some() || is_marked;
     for side_file in side_files {
@@ -109,6 +114,23 @@ fn is_our_header(header: &[u8], is_marked: bool) -> bool {
         Some(id) => *id == (APPLICATION_ID as u32).to_be_bytes(),
         None => false,
     }
+}
+
+/// Refuses a history whose header has a later format than this program knows. One whose log has it
+/// is refused when it is opened.
+fn refuse_newer(history: &Path, header: &[u8]) -> Result<(), HistoryError> {
+    let Some(Ok(bytes)) = header.get(FORMAT_AT).map(<[u8; 4]>::try_from) else {
+        return Ok(());
+    };
+    let found = i64::from(i32::from_be_bytes(bytes));
+    if header.starts_with(MAGIC) && found > SCHEMA_VERSION {
+        return Err(HistoryError::Newer {
+            path: history.to_owned(),
+            found,
+            known: SCHEMA_VERSION,
+        });
+    }
+    Ok(())
 }
 
 /// A file that SQLite puts beside a database.

@@ -493,9 +493,11 @@ fn a_newer_history_is_refused_and_not_touched() {
         .pragma_update(None, "user_version", 999)
         .unwrap();
     let before = std::fs::read(&place.path).unwrap();
-    for error in errors(&place) {
+    // Also before a run.
+    let early = diskproof_history::refuse_foreign(&place).unwrap_err();
+    for error in errors(&place).into_iter().chain([early]) {
         assert!(
-            matches!(error, HistoryError::Newer { found: 999, .. }),
+            matches!(error, HistoryError::Newer { found: 999, .. }) && error.is_refusal(),
             "{error}"
         );
     }

@@ -40,7 +40,8 @@ pub struct Budget {
     pub deadline_ns: Option<u64>,
     /// The longest that filling the scratch file may take beyond the expected time, in nanoseconds;
     /// `None` where that is part of it, or nothing needs it. Other tools fill theirs however long
-    /// it takes. Of many small files the longest that they may be written back, checked or removed
+    /// it takes. Of a file that is filled for a time, what the log of transactions needs beyond
+    /// that. Of many small files the longest that they may be written back, checked or removed
     /// between two steps.
     pub fill_ns: Option<u64>,
 }
@@ -323,13 +324,32 @@ impl Plan {
         }
         let bytes = self.scratch_bytes()?;
         let needs_content = self.tasks.iter().any(|task| task.inner().needs_content());
-        if self.first_write_ns().is_some() || !needs_content {
+        if !needs_content {
             return None;
+        }
+        if let Some(first_write_ns) = self.first_write_ns() {
+            return self.log_fill_ns(first_write_ns);
         }
         if self.is_of_other_tool() {
             return Some(u64::MAX);
         }
         Some(fill_time_ns(bytes))
+    }
+
+    /// The time that the log of transactions needs beyond this one, in which a scratch file is
+    /// filled; `None` where that is enough, or there is no log.
+    fn log_fill_ns(&self, within_ns: u64) -> Option<u64> {
+        let mut log_bytes = 0;
+        for workload in self.workloads() {
+            log_bytes = log_bytes.max(workload.log_bytes());
+        }
+        if log_bytes == 0 {
+            return None;
+        }
+        match fill_time_ns(log_bytes).saturating_sub(within_ns) {
+            0 => None,
+            beyond_ns => Some(beyond_ns),
+        }
     }
 }
 

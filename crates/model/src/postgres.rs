@@ -159,8 +159,9 @@ pub struct PostgresMeasurement {
     /// Requests to the disk for which the server ended, by errno name, as its log tells them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
-    /// The longest time without an answer before the server started, while its disk was tried, in
-    /// nanoseconds. 0 below 0.5 s.
+    /// The longest time without an answer, in nanoseconds, that no latency of the loads has: before
+    /// the server started, while its disk was tried, and while the server was started, wrote a
+    /// checkpoint, tried a setting or ran pgbench. 0 below 0.5 s.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub silence_before_ns: u64,
 }
@@ -182,8 +183,9 @@ pub struct PostgresRecord {
     /// Requests to the disk for which the server ended, by errno name, as its log tells them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
-    /// The longest time without an answer before the server started, while its disk was tried, in
-    /// nanoseconds. 0 below 0.5 s.
+    /// The longest time without an answer, in nanoseconds, that no latency of the loads has: before
+    /// the server started, while its disk was tried, and while the server was started, wrote a
+    /// checkpoint, tried a setting or ran pgbench. 0 below 0.5 s.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub silence_before_ns: u64,
 }

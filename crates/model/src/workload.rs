@@ -115,6 +115,14 @@ impl Workload {
         u64::from(self.depth) * u64::from(self.workers)
     }
 
+    /// The bytes of its span that hold the log of its transactions; 0 without transactions.
+    pub fn log_bytes(&self) -> u64 {
+        match &self.transaction {
+            Some(transaction) => transaction.log_span_bytes,
+            None => 0,
+        }
+    }
+
     /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what
     /// others are made from.
     pub fn named(name: &str) -> Self {

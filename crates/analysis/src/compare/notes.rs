@@ -4,10 +4,13 @@
 use super::reasons::is_shared_disturbance;
 use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
 use crate::estimate::largest_by;
+use crate::limiter::Unit;
 use crate::limiter::words::credit_text;
 use crate::rules::is_credit_of_disk;
 use crate::untested::untested;
 use diskproof_model::comparison::{Basis, MetricComparison, Verdict};
+use diskproof_model::record::Record;
+use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_duration;
 use std::collections::BTreeSet;
 
@@ -89,7 +92,7 @@ fn run_ids<'a>(side: &[NamedRun<'a>]) -> BTreeSet<&'a str> {
 fn burst_note(sides: &Sides<'_>) -> Option<String> {
     let mut sentences = Vec::new();
     let mut kept = Vec::new();
-    let mut tests = Vec::new();
+    let mut tests: Vec<NeededTest> = Vec::new();
     for side in [&sides.a, &sides.b] {
         let Some(first) = side.first() else {
             continue;
@@ -100,8 +103,13 @@ fn burst_note(sides: &Sides<'_>) -> Option<String> {
         }
         for untested in untested(first.run.record) {
             kept.push(format!("{} kept {}", first.name, untested.kept));
-            if !tests.contains(&untested.tests) {
-                tests.push(untested.tests);
+            let test = NeededTest {
+                disks: disks_of(first.run.record),
+                units: untested.units,
+                sentence: untested.tests,
+            };
+            if !tests.iter().any(|known| known.covers(&test)) {
+                tests.push(test);
             }
         }
     }
@@ -110,13 +118,41 @@ fn burst_note(sides: &Sides<'_>) -> Option<String> {
             "Without a pause {}; a burst that lasts longer would not have shown.",
             kept.join(", and ")
         ));
-        sentences.extend(tests);
+        sentences.extend(tests.into_iter().map(|test| test.sentence));
     }
     if sentences.is_empty() {
         None
     } else {
         Some(sentences.join(" "))
     }
+}
+
+/// A test for a credit that a side needs.
+struct NeededTest {
+    /// The disks of the side; empty where they are unknown.
+    disks: BTreeSet<String>,
+    units: Vec<Unit>,
+    /// The sentence with its commands.
+    sentence: String,
+}
+
+impl NeededTest {
+    /// True if this test says as much as the other one, which reads the same disks.
+    fn covers(&self, other: &Self) -> bool {
+        let same_disks = !self.disks.is_empty() && self.disks == other.disks;
+        let all_units = other.units.iter().all(|unit| self.units.contains(unit));
+        self.sentence == other.sentence || same_disks && all_units
+    }
+}
+
+/// The disks below the targets of a run, with the machine that has them: their names are its own.
+fn disks_of(record: &Record) -> BTreeSet<String> {
+    let mut disks = BTreeSet::new();
+    for disk in record.targets.iter().flat_map(TargetIdentity::disks) {
+        let serial = disk.serial.as_deref().unwrap_or_default();
+        disks.insert(format!("{} {} {serial}", record.host.name, disk.name));
+    }
+    disks
 }
 
 /// A sentence on each burst credit of a side that ended.

@@ -9,8 +9,10 @@ use crate::accept::words::stall_text;
 use crate::mechanics::may_have_slept;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
 use diskproof_model::campaign::DroppedSlice;
+use diskproof_model::measurement::PAUSE_LATENCIES_MIN;
+use diskproof_model::rate::RateTrial;
 use diskproof_model::record::TaskResult;
-use diskproof_model::surface::Scan;
+use diskproof_model::surface::{AccessPoint, Scan};
 
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
@@ -48,6 +50,10 @@ const SINGLE_TIMES_MIN: u64 = 10;
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
 /// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
 const QUEUE_TIMES_MAX: f64 = 2.0;
+
+/// A target serves a rate if a trial answers this share of it: its requests come at random times.
+/// Chosen, not measured.
+const SERVED_SHARE: f64 = 0.8;
 
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
@@ -100,8 +106,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(access_pause(record));
     pauses.extend(search_pause(record));
     pauses.extend(pause_before_survey(record));
-    pauses.extend(pause_before_inserts(record));
-    pauses.extend(pauses_of_inserts(record));
+    let of_commits = pauses_of_inserts(record);
+    pauses.extend(pause_around_inserts(record, &of_commits));
+    pauses.extend(of_commits);
     pauses.extend(test_pause(record));
     pauses.extend(files_pause(record));
     pauses.extend(pauses_of_preparation(record));
@@ -241,6 +248,11 @@ fn survey_pause(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let stalls = surface.data.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
+    // A disk may need as long for each request.
+    let usual_ns = median_access_ns(&surface.data.access).unwrap_or(0) as f64;
+    if (stall.lasted_ns as f64) < PAUSE_LATENCIES_MIN * usual_ns {
+        return None;
+    }
     let path = first_result_path(&format!("data/stalls/{index}/lasted_ns"));
     let start = PauseStart::After(stall.since_ns.saturating_sub(surface.data.start_ns));
     let text = pause_text(SURVEY, &start, stall.lasted_ns, stall.requests);
@@ -291,9 +303,7 @@ fn has_slow_block(scan: &Scan, index: usize) -> bool {
 fn access_pause(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let access = &surface.data.access;
-    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
-    latencies.sort_unstable();
-    let median_ns = *latencies.get(latencies.len() / 2)?;
+    let median_ns = median_access_ns(access)?;
     let points = access.iter().enumerate();
     let (index, longest) = points.max_by_key(|(_, point)| point.latency_ns)?;
     let length_ns = longest.latency_ns.saturating_sub(surface.data.starved_ns);
@@ -310,15 +320,31 @@ fn access_pause(record: &Record) -> Option<Pause> {
     Some(Pause::new(text, length_ns, evidence))
 }
 
+/// The median time of the accesses of a survey, in nanoseconds; `None` without any.
+fn median_access_ns(access: &[AccessPoint]) -> Option<u64> {
+    let mut latencies: Vec<u64> = access.iter().map(|point| point.latency_ns).collect();
+    latencies.sort_unstable();
+    latencies.get(latencies.len() / 2).copied()
+}
+
 /// True if a request that was alone in flight took far longer than the others.
 fn is_single_pause(length_ns: u64, median_ns: u64) -> bool {
     length_ns >= SINGLE_NS_MIN && length_ns >= SINGLE_TIMES_MIN.saturating_mul(median_ns)
 }
 
-/// The stalls that a search for a rate has met, most of them in trials that no row has.
+/// The stalls that a search for a rate has met, most of them in trials that no row has. They are
+/// known once the search has seen how lateness grows with the rate; before, a trial shows one.
 fn search_pause(record: &Record) -> Option<Pause> {
-    let stalls = &record.load()?.figures.stalls;
-    if stalls.met == 0 || stalls.mean_ns < LENGTH_NS_MIN {
+    let index = record
+        .results
+        .iter()
+        .position(|result| matches!(result, TaskResult::Load(_)))?;
+    let load = record.load()?;
+    let stalls = &load.figures.stalls;
+    if stalls.met == 0 {
+        return trial_pause(record, &load.data.trials, index);
+    }
+    if stalls.mean_ns < LENGTH_NS_MIN {
         return None;
     }
     let text = match stalls.met {
@@ -328,13 +354,74 @@ fn search_pause(record: &Record) -> Option<Pause> {
             format_duration(stalls.mean_ns)
         ),
     };
-    let index = record
-        .results
-        .iter()
-        .position(|result| matches!(result, TaskResult::Load(_)))?;
     let path = format!("/results/{index}/figures/stalls/mean_ns");
     let evidence = evidence_at(path, stalls.mean_ns as f64, LENGTH_NS_MIN as f64, "ns");
     Some(Pause::new(text, stalls.mean_ns, evidence))
+}
+
+/// The longest pause in a trial of a search, whose result has this place in the record. A later
+/// trial has served as high a rate, so that the requests did not wait for each other; and this
+/// program had a processor for at least half of the time.
+fn trial_pause(record: &Record, trials: &[RateTrial], result: usize) -> Option<Pause> {
+    let mut longest_of_trials: Vec<u64> = trials
+        .iter()
+        .filter_map(|trial| slowest_batch(trial).map(|batch| trial.batches[batch].longest_ns))
+        .collect();
+    longest_of_trials.sort_unstable();
+    let usual_ns = *longest_of_trials.get(longest_of_trials.len() / 2)?;
+    let mut longest: Option<Pause> = None;
+    for (index, trial) in trials.iter().enumerate() {
+        let Some(batch) = slowest_batch(trial) else {
+            continue;
+        };
+        let length_ns = trial.batches[batch].longest_ns;
+        let waited_ns: u64 = trial.batches.iter().map(|batch| batch.waited_ns).sum();
+        let is_served_later = trials[index + 1..].iter().any(|later| {
+            later.workload == trial.workload
+                && !later.is_over
+                && later.served >= SERVED_SHARE * trial.rate
+        });
+        let is_known = longest
+            .as_ref()
+            .is_some_and(|known| known.length_ns >= length_ns);
+        // The rows have the others.
+        if is_known
+            || trial.kind.makes_a_row()
+            || !is_served_later
+            || trial.dispatch_late > 0
+            || waited_ns > length_ns / 2
+            || !is_single_pause(length_ns, usual_ns)
+        {
+            continue;
+        }
+        let target = match record.plan.workloads().get(trial.workload) {
+            Some(workload) => workload.target.unwrap_or(0),
+            None => 0,
+        };
+        let text = format!(
+            "for {} in a trial of the search, at {} per second",
+            format_duration(length_ns),
+            trial.rate.round()
+        );
+        let path = format!("/results/{result}/data/trials/{index}/batches/{batch}/longest_ns");
+        let evidence = evidence_at(path, length_ns as f64, SINGLE_NS_MIN as f64, "ns");
+        longest = Some(Pause {
+            limit: first_group_limit(record, target),
+            ..Pause::new(text, length_ns, evidence)
+        });
+    }
+    longest
+}
+
+/// The place of the batch with the longest request of a trial; `None` without any.
+fn slowest_batch(trial: &RateTrial) -> Option<usize> {
+    let batches = trial.batches.iter().enumerate();
+    let (place, batch) = batches.max_by_key(|(_, batch)| batch.longest_ns)?;
+    if batch.longest_ns > 0 {
+        Some(place)
+    } else {
+        None
+    }
 }
 
 /// The silence before the requests of the survey. A rotating disk may empty its cache.
@@ -352,17 +439,25 @@ fn pause_before_survey(record: &Record) -> Option<Pause> {
     )
 }
 
-/// The silence before the server of the INSERTs was started.
-fn pause_before_inserts(record: &Record) -> Option<Pause> {
+/// The silence before the server of the INSERTs was started, or while it used the disk: in its
+/// start, a checkpoint, or a restart. A commit that waited as long has reported it.
+fn pause_around_inserts(record: &Record, of_commits: &[Pause]) -> Option<Pause> {
     for (index, result) in record.results.iter().enumerate() {
-        if let TaskResult::Inserts(inserts) = result {
-            let silence_ns = inserts.silence_before_ns;
-            if may_have_woken(record, 0, silence_ns) {
-                return None;
-            }
-            let path = format!("/results/{index}/silence_before_ns");
-            return pause_before(INSERTS, silence_ns, path);
+        let TaskResult::Inserts(inserts) = result else {
+            continue;
+        };
+        let length_ns = inserts.silence_before_ns;
+        let is_known = of_commits.iter().any(|pause| pause.length_ns >= length_ns);
+        if length_ns < LENGTH_NS_MIN || is_known || may_have_woken(record, 0, length_ns) {
+            return None;
         }
+        let text = format!(
+            "for {} before {INSERTS}, or in the start, a checkpoint or a restart of its server",
+            format_duration(length_ns)
+        );
+        let path = format!("/results/{index}/silence_before_ns");
+        let evidence = evidence_at(path, length_ns as f64, LENGTH_NS_MIN as f64, "ns");
+        return Some(Pause::new(text, length_ns, evidence));
     }
     None
 }
@@ -504,6 +599,7 @@ mod tests {
     use crate::fixture::accepted::{self, Fault};
     use crate::fixture::files::{files_plan, files_record};
     use crate::fixture::inserted::inserted;
+    use crate::fixture::searched::answer;
     use crate::fixture::surveyed::{self, codes};
     use crate::fixture::{self, states};
     use crate::rules::hung::tests::{hang, reads};
@@ -511,6 +607,7 @@ mod tests {
     use diskproof_model::campaign::SlicePause;
     use diskproof_model::files::FilesStall;
     use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RateBatch, RateCellKind};
     use diskproof_model::record::TargetSilence;
     use diskproof_model::series::{Cell, TimeSeries};
     use diskproof_model::surface::{ScanCell, SlowBlock};
@@ -869,11 +966,39 @@ mod tests {
         };
         server.silence_before_ns = 3 * SECOND;
         let finding = check(&inserts).unwrap();
-        states(
-            &finding.claim,
-            &["3.0 s before the requests of the INSERTs"],
-        );
+        states(&finding.claim, &["3.0 s before the INSERTs"]);
         assert_eq!(finding.evidence[0].path, "/results/0/silence_before_ns");
+    }
+
+    /// The disk was silent while the server wrote a checkpoint; where a commit waited as long, that
+    /// is the same silence.
+    #[test]
+    fn silence_around_inserts_is_told_once_and_of_disks_that_cannot_sleep() {
+        let paths = |silent_ns: u64, commit_ns: u64, rotational: Option<bool>| {
+            let mut record = inserted("a", &[100.0, 101.0]);
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = rotational;
+            }
+            let TaskResult::Inserts(server) = &mut record.results[0] else {
+                panic!("{:?}", record.results);
+            };
+            server.silence_before_ns = silent_ns;
+            server.loads[0].figures.latency_p50_ns = Some(MS);
+            server.loads[0].figures.latency_max_ns = Some(commit_ns);
+            let mut paths = Vec::new();
+            for evidence in check(&record).into_iter().flat_map(|found| found.evidence) {
+                paths.push(evidence.path);
+            }
+            paths
+        };
+        let around = "/results/0/silence_before_ns";
+        let commit = "/results/0/loads/0/figures/latency_max_ns";
+        assert_eq!(paths(4 * SECOND, 20 * MS, Some(false)), [around]);
+        assert_eq!(paths(4 * SECOND, 4100 * MS, Some(false)), [commit]);
+        assert_eq!(paths(8 * SECOND, 4100 * MS, Some(false)), [around, commit]);
+        assert!(paths(8 * SECOND, 20 * MS, Some(true)).is_empty());
+        assert_eq!(paths(16 * SECOND, 20 * MS, Some(true)), [around]);
+        assert!(paths(0, 20 * MS, Some(false)).is_empty());
     }
 
     /// A commit of a server waits for the disk, whichever step the disk is silent in.
@@ -905,6 +1030,52 @@ mod tests {
             severity(20 * SECOND, usual_ns, true),
             Some(Severity::Warning)
         );
+    }
+
+    /// A search that ended early has not seen what lateness is usual. Twice the rate was served
+    /// after the disk had answered nothing for five seconds.
+    #[test]
+    fn trial_of_a_search_with_a_request_of_seconds_is_a_pause_where_more_was_served_later() {
+        let trial = |rate: f64, longest_ns: u64, waited_ns: u64, is_over: bool| RateTrial {
+            workload: 0,
+            kind: RateCellKind::Doubling,
+            rate,
+            start_ns: 0,
+            warmup_ns: 0,
+            wall_ns: SECOND,
+            served: rate,
+            is_over,
+            batches: vec![RateBatch {
+                requests: 9,
+                late: 1,
+                longest_ns,
+                waited_ns,
+            }],
+            dispatch_p99_ns: None,
+            dispatch_late: 0,
+        };
+        let paused = |trials: Vec<RateTrial>| {
+            let mut record = fixture::record();
+            record.results = vec![TaskResult::Load(Box::new(LoadRecord {
+                data: LoadData { trials },
+                figures: answer(LoadOutcome::Unfinished, 0.0, 0.0),
+            }))];
+            search_pause(&record).map(|pause| pause.length_ns)
+        };
+        let (quick, slow) = (30 * MS, 5 * SECOND);
+        let served = |rate| trial(rate, quick, 0, false);
+        let stalled = |waited_ns, is_over| trial(160.0, slow, waited_ns, is_over);
+        let after = |pause: RateTrial| vec![served(80.0), pause, served(320.0)];
+        assert_eq!(paused(after(stalled(0, false))), Some(slow));
+        assert_eq!(paused(after(stalled(0, true))), Some(slow));
+        // This program waited for a processor, and the disk did not keep up with the rate.
+        assert_eq!(paused(after(stalled(4 * SECOND, false))), None);
+        assert_eq!(paused(vec![served(80.0), stalled(0, true)]), None);
+        let overloaded = trial(320.0, slow, 0, true);
+        assert_eq!(paused(vec![stalled(0, true), overloaded]), None);
+        // A disk of seconds a request.
+        let slow_disk = vec![stalled(0, false), trial(320.0, slow, 0, false)];
+        assert_eq!(paused(slow_disk), None);
     }
 
     /// A scan reads one block at a time, so that nothing else shows the pause.
@@ -954,6 +1125,19 @@ mod tests {
             }];
         });
         assert_eq!(codes(&record), ["stalled"]);
+        // A disk that needs half a second for each request, of which eight end together.
+        let slow = surveyed::faulty(|survey| {
+            for point in &mut survey.access {
+                point.latency_ns = 500 * MS;
+            }
+            survey.stalls = vec![Hang {
+                since_ns: survey.start_ns + 3 * SECOND,
+                lasted_ns: 516 * MS,
+                requests: 8,
+                late: false,
+            }];
+        });
+        assert_eq!(survey_pause(&slow).map(|pause| pause.length_ns), None);
         let claim = &record.findings[0].claim;
         states(claim, &["2.6 s in the survey, 3.0 s after", "8 requests"]);
     }

@@ -118,7 +118,9 @@ impl Place {
         };
         match (judge_replaced_file(held.as_fd()), writers) {
             (Ok(()), Writers::Tolerated | Writers::Refused)
-            | (Err(ForeignData::Written(_)), Writers::Tolerated) => Ok(()),
+            | (Err(ForeignData::Written(_) | ForeignData::PassedOn(_)), Writers::Tolerated) => {
+                Ok(())
+            }
             (Err(foreign), Writers::Tolerated | Writers::Refused) => Err(foreign_error(&foreign)),
         }
     }

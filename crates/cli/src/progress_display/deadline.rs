@@ -66,11 +66,16 @@ impl RunDeadline {
             .deadline_ns
             .map(|ns| now + Duration::from_nanos(ns + grace_ns));
         // The targets are filled in turn. A survey fills without a limit of its own; a target that
-        // is opened again is filled again.
+        // is opened again is filled again. What the log of transactions needs beyond an announced
+        // first write has a limit of its own, which moves the deadline by itself.
         let targets = plan.targets.len() as u64;
-        let fill_max = budget.fill_ns.map(|target_ns| {
-            Duration::from_nanos(target_ns.saturating_mul(targets)).saturating_add(FILL_TOLERANCE)
-        });
+        let fill_max = match budget.fill_ns {
+            Some(target_ns) if plan.first_write_ns().is_none() => {
+                let limit = Duration::from_nanos(target_ns.saturating_mul(targets));
+                Some(limit.saturating_add(FILL_TOLERANCE))
+            }
+            Some(_) | None => None,
+        };
         Self {
             end: Arc::new(Mutex::new(end)),
             grace_ns,

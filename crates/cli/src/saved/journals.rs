@@ -102,11 +102,21 @@ pub(crate) fn end_journals(journals: Vec<Arc<Journal>>) {
 }
 
 /// Leaves the whole record of a run that could not be saved in its journal: the next reader of the
-/// history saves it. Says what is left of the run there.
-pub(crate) fn leave_in_journal(journal: Arc<Journal>, record: &Arc<Record>) -> LeftInJournal {
+/// history saves it. An earlier state of a record that is whole in the file `kept_in` is removed:
+/// saved from the journal, it would be that of a killed run. Says what is left of the run there.
+pub(crate) fn leave_in_journal(
+    journal: Arc<Journal>,
+    record: &Arc<Record>,
+    kept_in: Option<&Path>,
+) -> LeftInJournal {
     let record = Arc::clone(record);
+    let has_file = kept_in.is_some();
     let keeping = Deferred::start_or_run(THREAD_NAME, move || {
         let kept = journal.leave(&record);
+        if kept.is_err() && has_file {
+            // What stays is told below.
+            let _ = journal.end();
+        }
         match (kept, journal.kept_file()) {
             (Ok(()), Some(path)) => LeftInJournal::Record(path),
             (Err(_), Some(path)) => LeftInJournal::EarlierState(path),
@@ -163,9 +173,32 @@ impl LeftInJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_history::{Folders, HistoryPlace};
+    use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 
     fn text(kept_in: Option<&str>, left: LeftInJournal) -> Option<String> {
         left.text(kept_in.map(Path::new))
+    }
+
+    /// The record is too large for a journal, as for one on a full disk.
+    #[test]
+    fn earlier_state_of_a_record_that_a_file_has_is_not_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = HistoryPlace {
+            path: folder.path().join("history.db"),
+            folders: Folders::Expected,
+        };
+        let record = diskproof_analysis::fixture::record();
+        let mut large = record.clone();
+        large.ended_early = Some("x".repeat(DOCUMENT_BYTES_MAX));
+        let large = Arc::new(large);
+        let left = |run_id: &str, kept_in: Option<&Path>| {
+            let journal = Arc::new(Journal::start(&place, run_id, None).unwrap());
+            journal.keep(&record).unwrap();
+            leave_in_journal(journal, &large, kept_in)
+        };
+        assert_eq!(left("a", Some(Path::new("a.json"))), LeftInJournal::Nothing);
+        assert!(matches!(left("b", None), LeftInJournal::EarlierState(_)));
     }
 
     /// The whole record in the journal needs nothing else; else the file of the user is the best

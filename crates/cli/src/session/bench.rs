@@ -194,14 +194,17 @@ impl Bench {
         };
         self.write_content(index, layout_goal.clone(), progress)?;
         if matches!(fill, Fill::Within { .. }) {
-            // What the workload cannot do without takes the time that it takes.
+            // What the workload cannot do without takes the time that it takes, or, if that is
+            // more than a block, the time that the plan announces for it.
             let began = Instant::now();
             let needed = LayoutGoal {
                 upto_bytes: goal.least_bytes.min(goal.upto_bytes),
-                time_ns: None,
+                time_ns: goal.beyond_ns,
                 ..layout_goal
             };
-            self.write_content(index, needed, progress)?;
+            if goal.beyond_ns != Some(0) {
+                self.write_content(index, needed, progress)?;
+            }
             progress.extend_deadline(began.elapsed());
             self.targets[index].trim_to_written()?;
         }
@@ -452,6 +455,8 @@ struct FillGoal {
     upto_bytes: u64,
     /// The time that filling may take; `None` without a limit.
     time_ns: Option<u64>,
+    /// The time that `least_bytes` may take after that; `None` without a limit.
+    beyond_ns: Option<u64>,
 }
 
 /// The size of a scratch file, and how much of it has content.
@@ -463,7 +468,7 @@ struct FileSize {
 
 impl FillGoal {
     /// The goal before this workload. `fill_ns` is the limit of the plan's budget for filling whole
-    /// files.
+    /// files, and for the log of transactions beyond the time of a first write.
     fn new(fill: Fill, workload: &Workload, size: FileSize, fill_ns: Option<u64>) -> Self {
         let span = &workload.span;
         let capacity_bytes = size.capacity_bytes;
@@ -477,13 +482,11 @@ impl FillGoal {
                     least_bytes: end,
                     upto_bytes: end,
                     time_ns: fill_ns,
+                    beyond_ns: None,
                 }
             }
             Fill::Within { bytes_min, time_ns } => {
-                let log_bytes = match workload.transaction {
-                    Some(transaction) => transaction.log_span_bytes,
-                    None => 0,
-                };
+                let log_bytes = workload.log_bytes();
                 let least_bytes = span
                     .start_bytes
                     .saturating_add(log_bytes)
@@ -496,6 +499,11 @@ impl FillGoal {
                         bytes_min.max(least_bytes).min(capacity_bytes)
                     },
                     time_ns: Some(time_ns),
+                    beyond_ns: if log_bytes > 0 {
+                        Some(fill_ns.unwrap_or(0))
+                    } else {
+                        None
+                    },
                 }
             }
         }
@@ -504,11 +512,7 @@ impl FillGoal {
 
 /// True if a scratch file that is not full is large enough for a workload.
 fn is_enough(workload: &Workload, written_bytes: u64, capacity_bytes: u64) -> bool {
-    let log_bytes = match workload.transaction {
-        Some(transaction) => transaction.log_span_bytes,
-        None => 0,
-    };
-    let least_bytes = log_bytes.saturating_add(SCRATCH_BYTES_MIN);
+    let least_bytes = workload.log_bytes().saturating_add(SCRATCH_BYTES_MIN);
     written_bytes < capacity_bytes && written_bytes >= least_bytes
 }
 
@@ -531,6 +535,7 @@ fn failed(measurement: &Measurement, why: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::transaction::Transaction;
 
     const MIB: u64 = 1 << 20;
 
@@ -550,6 +555,7 @@ mod tests {
             least_bytes: 64 * MIB,
             upto_bytes: 64 * MIB,
             time_ns: Some(7),
+            beyond_ns: None,
         };
         assert_eq!(goal(Fill::Whole, 0), whole);
     }
@@ -577,6 +583,29 @@ mod tests {
         assert_eq!((empty.least_bytes, empty.upto_bytes), (4096, 64 * MIB));
         let begun = goal(fill, MIB);
         assert_eq!((begun.least_bytes, begun.upto_bytes), (4096, 16 * MIB));
-        assert_eq!(begun.time_ns, Some(5));
+        assert_eq!((begun.time_ns, begun.beyond_ns), (Some(5), None));
+    }
+
+    /// The log of transactions has to be there. A slow disk writes it for as long as the plan says.
+    #[test]
+    fn log_of_transactions_is_laid_out_in_the_announced_time() {
+        let mut workload = Workload::named("commit");
+        workload.transaction = Some(Transaction {
+            reads: 4,
+            log_bytes: 8192,
+            log_span_bytes: 64 * MIB,
+            writes: 1,
+        });
+        let size = FileSize {
+            capacity_bytes: 1 << 30,
+            written_bytes: 0,
+        };
+        let fill = Fill::Within {
+            bytes_min: 16 * MIB,
+            time_ns: 5,
+        };
+        let beyond_ns = |fill_ns| FillGoal::new(fill, &workload, size, fill_ns).beyond_ns;
+        assert_eq!(beyond_ns(Some(7)), Some(7));
+        assert_eq!(beyond_ns(None), Some(0));
     }
 }

@@ -471,6 +471,7 @@ impl PreparedCells<'_> {
 
     /// Removes the row of the cell's workload where it was offered at another rate.
     fn drop_other_rate(&mut self, cell: &CampaignCell) {
+        let index = self.target_index(cell.side);
         let Workload { name, rate, .. } = &cell.workload;
         let mut results = self.sink.results();
         let rows = &mut results.data.measurements;
@@ -479,7 +480,9 @@ impl PreparedCells<'_> {
                 measurement.workload.name == *name && measurement.workload.rate != *rate
             })
             .collect();
+        let target = self.bench.targets.get(index);
         for measurement in dropped {
+            return_silences(target, &measurement);
             self.cells.errors.add(row_of(cell), &measurement, rows);
         }
     }
@@ -515,8 +518,11 @@ impl PreparedCells<'_> {
         self.sink.results().data.dropped.push(cut);
     }
 
-    /// Counts the errors and the hang of a cell whose figures are in no row.
+    /// Counts the errors and the hang of a cell whose figures are in no row, and keeps the silences
+    /// before it.
     fn add_faults(&mut self, cell: &CampaignCell, measurement: &Measurement) {
+        let index = self.target_index(cell.side);
+        return_silences(self.bench.targets.get(index), measurement);
         let row = self.shared_row(cell);
         let rows = &mut self.sink.results().data.measurements;
         self.cells.errors.add(row, measurement, rows);
@@ -540,6 +546,14 @@ impl PreparedCells<'_> {
                 .clone_from(&first_use.fallbacks);
         }
         self.sink.add(vec![measurement]);
+    }
+}
+
+/// Gives the silences before a measurement that is in no row back to its target, for the next one;
+/// at the end of the run they are in its record.
+fn return_silences(target: Option<&OpenTarget>, measurement: &Measurement) {
+    if let Some(target) = target {
+        target.return_silences(measurement.silence_before_ns, measurement.first_answer_ns);
     }
 }
 
@@ -648,6 +662,8 @@ impl CampaignBench for PreparedCells<'_> {
     }
 
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {
+        let index = self.target_index(row.side);
+        let target = self.bench.targets.get(index);
         let mut results = self.sink.results();
         let data = &mut results.data;
         let dropped: Vec<Measurement> = data
@@ -657,6 +673,7 @@ impl CampaignBench for PreparedCells<'_> {
             })
             .collect();
         for measurement in dropped {
+            return_silences(target, &measurement);
             self.cells
                 .errors
                 .add(row.clone(), &measurement, &mut data.measurements);

@@ -167,9 +167,10 @@ fn end_journals(end: &EndedRun, record: &Arc<Record>, printed: &PrintedRecord) {
         end.end_journal();
         return;
     }
-    let left_journal = end.leave_in_journal(record);
+    let kept_in = printed.kept_in.as_deref();
+    let left_journal = end.leave_in_journal(record, kept_in);
     if printed.is_unsaved
-        && let Some(text) = left_journal.text(printed.kept_in.as_deref())
+        && let Some(text) = left_journal.text(kept_in)
     {
         eprint_line(&format!("note: {text}"));
     }

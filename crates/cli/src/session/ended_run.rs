@@ -74,11 +74,15 @@ impl EndedRun {
         end_journals(self.journals.clone());
     }
 
-    /// Leaves the whole record of a run that could not be saved in its journal. Says what is left
-    /// of the run there.
-    pub(crate) fn leave_in_journal(&self, record: &Arc<Record>) -> LeftInJournal {
+    /// Leaves the whole record of a run that could not be saved in its journal, as far as that can
+    /// take it; `kept_in` is a file that has it. Says what is left of the run there.
+    pub(crate) fn leave_in_journal(
+        &self,
+        record: &Arc<Record>,
+        kept_in: Option<&Path>,
+    ) -> LeftInJournal {
         match self.journals.first() {
-            Some(journal) => leave_in_journal(Arc::clone(journal), record),
+            Some(journal) => leave_in_journal(Arc::clone(journal), record, kept_in),
             None => LeftInJournal::Nothing,
         }
     }

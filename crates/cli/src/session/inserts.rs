@@ -10,9 +10,9 @@ use super::workloads::WorkloadsRun;
 use crate::interrupt;
 use crate::stdio::{ProgressLine, eprint_line};
 use diskproof_device::{Intent, OpenError, admit};
-use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
+use diskproof_engine::{DiskWatch, RunError};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::plan::{Inserts, Plan, Task};
 use diskproof_model::postgres::{
@@ -139,12 +139,24 @@ fn start_server(
     sink.begin_step("the start of PostgreSQL");
     sink.results().leftover = Some(Leftover::Server);
     let stop = stop_check(sink.progress.announced_end());
-    let cluster = match start_cluster(plan, &stop, removal_end, bench, sink) {
+    let watch = DiskWatch::start(&bench.facts.targets[0]);
+    let started = start_cluster(plan, &stop, removal_end, bench, sink);
+    let silence_ns = watch.end();
+    let cluster = match started {
         Ok(cluster) => cluster,
-        Err(error) => return Err(end_without_server(error, sink)),
+        Err(error) => {
+            // The run keeps what no result has.
+            let longest_ns = silence_before_ns.max(silence_ns);
+            if let Some(target) = bench.targets.first()
+                && longest_ns > 0
+            {
+                target.note_silence(longest_ns);
+            }
+            return Err(end_without_server(error, sink));
+        }
     };
     sink.results().data.postgres = Some(PostgresMeasurement {
-        silence_before_ns,
+        silence_before_ns: silence_before_ns.max(silence_ns),
         ..empty_measurement(plan)
     });
     Ok(ServerBench {
@@ -205,8 +217,11 @@ impl Running for InsertsRun<'_> {
         };
         match part {
             Part::FirstHalf | Part::SecondHalf => {
+                let watch = DiskWatch::start(&bench.facts.targets[0]);
                 let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
-                measure_round(server, self.plan, &mut random, bench, sink)?;
+                let measured = measure_round(server, self.plan, &mut random, bench, sink);
+                keep_silence(watch.end(), sink);
+                measured?;
                 self.rounds += 1;
                 if self.part() != part {
                     note_end_of_part(bench, sink);
@@ -222,7 +237,10 @@ impl Running for InsertsRun<'_> {
             }
             Part::Settings => {
                 if let Some(trial) = &self.plan.trial {
-                    try_settings(trial, server, self.seed, bench, sink)?;
+                    let watch = DiskWatch::start(&bench.facts.targets[0]);
+                    let tried = try_settings(trial, server, self.seed, bench, sink);
+                    keep_silence(watch.end(), sink);
+                    tried?;
                 }
                 Ok(Stepped::Over)
             }
@@ -296,6 +314,13 @@ fn empty_measurement(plan: &PostgresPlan) -> PostgresMeasurement {
         end_ns: None,
         errors: BTreeMap::new(),
         silence_before_ns: 0,
+    }
+}
+
+/// Keeps the longest silence of the disk while the server used it.
+fn keep_silence(silence_ns: u64, sink: &Sink) {
+    if let Some(postgres) = &mut sink.results().data.postgres {
+        postgres.silence_before_ns = postgres.silence_before_ns.max(silence_ns);
     }
 }
 

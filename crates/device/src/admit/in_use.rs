@@ -57,9 +57,15 @@ pub(crate) fn judge(
     for member in subject.members() {
         judge_holders(root, &member.name, &member.sysfs, reasons);
     }
+    judge_passed_on(root, subject, reasons);
+    judge_openers(root, subject, reasons)
+}
+
+/// Adds a reason for each loop device and export that passes the subject on: no process needs to
+/// have it open.
+pub(super) fn judge_passed_on(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     loop_devices::judge(root, subject, reasons);
     judge_exports(root, subject, reasons);
-    judge_openers(root, subject, reasons)
 }
 
 /// udev, losetup and smartd open a disk in passing: a process that has closed it after half a

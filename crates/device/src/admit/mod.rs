@@ -40,7 +40,7 @@ pub(crate) use reasons::overwriting_asked;
 use reasons::{RefusalReasons, Step};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
-pub use servers::DatabaseDirectory;
+pub use servers::{DatabaseContent, DatabaseDirectory};
 use space::{SpaceNeed, SpaceUse};
 use std::os::fd::BorrowedFd;
 use std::path::Path;

@@ -3,15 +3,18 @@
 //! them for a report. Opens for reading only.
 
 use super::ancestry::Ancestry;
+use super::in_use::judge_passed_on;
 use super::inspect::{Inspector, read_block};
 use super::openers::{Writer, find_writer};
+use super::reasons::RefusalReasons;
 use super::servers::{DatabaseDirectory, database_around};
+use super::subject::Subject;
 use crate::file::held::proc_path;
 use crate::kernel::file_id::FileId;
 use crate::kernel::steps;
 use crate::kernel::sysroot::SysRoot;
 use rustix::fs::{Mode, OFlags, fstat, open};
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Another program's data, which an output would replace or disturb; the text ends a sentence that
@@ -19,7 +22,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForeignData {
     /// The output lies among the files of a database.
-    #[error("lies in {}, a data directory of {}", .0.path.display(), .0.whose)]
+    #[error("lies {0}")]
     Database(DatabaseDirectory),
     /// Another process may be writing the file.
     #[error("is open for writing by process {} ({})", .0.pid, .0.name)]
@@ -27,6 +30,9 @@ pub enum ForeignData {
     /// The file holds a known format.
     #[error("holds a signature: {0}")]
     Format(&'static str),
+    /// A loop device or an export passes the file on, such as an image without a signature.
+    #[error("is in use: {0}")]
+    PassedOn(String),
 }
 
 /// A program that saves a file closes it within half a second. Chosen, not measured: as for the
@@ -60,13 +66,37 @@ pub fn judge_replaced_file(file: BorrowedFd<'_>) -> Result<(), ForeignData> {
     if size_bytes == 0 {
         return Ok(());
     }
-    if let Some(format) = known_format(file, size_bytes) {
-        return Err(ForeignData::Format(format));
+    if let Some(readable) = open_binary(file) {
+        if let Some(format) = known_format(readable.as_fd(), size_bytes) {
+            return Err(ForeignData::Format(format));
+        }
+        if let Some(use_text) = passed_on(file, FileId::from(&stat)) {
+            return Err(ForeignData::PassedOn(use_text));
+        }
     }
     match lasting_writer(FileId::from(&stat)) {
         Some(writer) => Err(ForeignData::Written(writer)),
         None => Ok(()),
     }
+}
+
+/// The loop device or export behind which the file is, as a clause. No process has such a file
+/// open.
+fn passed_on(file: BorrowedFd<'_>, id: FileId) -> Option<String> {
+    let path = std::fs::read_link(proc_path(file)).unwrap_or_default();
+    let path_text = path.to_string_lossy();
+    let path = &*path_text;
+    let mut reasons = RefusalReasons::default();
+    judge_passed_on(
+        &SysRoot::default(),
+        Subject::File { path, id },
+        &mut reasons,
+    );
+    reasons
+        .into_refusal(String::new())
+        .reasons
+        .into_iter()
+        .next()
 }
 
 /// The process that may write the file at every look.
@@ -80,20 +110,28 @@ fn lasting_writer(id: FileId) -> Option<Writer> {
     Some(writer)
 }
 
-/// The format of a disk image or database in a file; `None` where it cannot be read.
-fn known_format(file: BorrowedFd<'_>, size_bytes: u64) -> Option<&'static str> {
+/// The file, open for reading, where its first bytes are not those of a text; `None` also where it
+/// cannot be read.
+fn open_binary(file: BorrowedFd<'_>) -> Option<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let readable = open(proc_path(file), flags, Mode::empty()).ok()?;
     let start = read_block(readable.as_fd(), 0, BINARY_BYTES).ok()?;
-    if !start.contains(&0) {
-        return None;
+    if start.contains(&0) {
+        Some(readable)
+    } else {
+        None
     }
-    let scanned = Inspector::through(readable.as_fd()).scan(size_bytes, &[]);
+}
+
+/// The format of a disk image or database in a file.
+fn known_format(readable: BorrowedFd<'_>, size_bytes: u64) -> Option<&'static str> {
+    let scanned = Inspector::through(readable).scan(size_bytes, &[]);
     scanned.signatures.first().map(|signature| signature.what)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::servers::DatabaseContent;
     use super::*;
     use std::fs::File;
     use std::path::Path;
@@ -161,6 +199,38 @@ mod tests {
         }
     }
 
+    /// Neither a signature nor an open descriptor shows that the image is in use.
+    #[test]
+    fn image_without_a_signature_behind_a_loop_device_is_foreign() {
+        let here = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = here.path().join("x.json");
+        std::fs::write(&file, vec![0; 1 << 20]).unwrap();
+        assert_eq!(judged(&file), Ok(()));
+        let attached = Command::new("losetup")
+            .args(["--find", "--show"])
+            .arg(&file)
+            .output();
+        let device = match attached {
+            Ok(output) if output.status.success() => {
+                String::from_utf8(output.stdout).unwrap().trim().to_owned()
+            }
+            _ => {
+                println!(
+                    "SKIPPED: image_without_a_signature_behind_a_loop_device_is_foreign: root and \
+                     loop devices"
+                );
+                return;
+            }
+        };
+        let found = judged(&file);
+        let detached = Command::new("losetup").args(["--detach", &device]).status();
+        assert!(detached.unwrap().success());
+        match found {
+            Err(ForeignData::PassedOn(text)) => assert!(text.contains(&device), "{text}"),
+            found => panic!("{found:?}"),
+        }
+    }
+
     #[test]
     fn directory_of_a_database_takes_no_output_at_any_depth() {
         let here = tempfile::tempdir_in("/var/tmp").unwrap();
@@ -172,6 +242,8 @@ mod tests {
             "etcd/member/snap",
             "mine",
             "mysql/shop",
+            "wal/archive_status",
+            "mine/archive_status",
         ] {
             std::fs::create_dir_all(here.path().join(folder)).unwrap();
         }
@@ -187,16 +259,22 @@ mod tests {
             ("pg", "PostgreSQL"),
             ("pg/base/5", "PostgreSQL"),
             ("wal", "PostgreSQL"),
+            ("wal/archive_status", "PostgreSQL"),
             ("space/PG_17_202406281/5", "PostgreSQL"),
             ("etcd", "etcd"),
             ("mysql/shop", "MySQL or MariaDB"),
         ] {
             match directory_judged(&here.path().join(folder)) {
-                Err(ForeignData::Database(found)) => assert_eq!(found.whose, whose, "{folder}"),
+                Err(ForeignData::Database(found)) => {
+                    assert_eq!(found.whose, whose, "{folder}");
+                    // An archive of segments is no data directory.
+                    let is_wal = found.content == DatabaseContent::WalSegments;
+                    assert_eq!(is_wal, folder.starts_with("wal"), "{folder}");
+                }
                 found => panic!("{folder}: {found:?}"),
             }
         }
-        for folder in ["", "mine", "space"] {
+        for folder in ["", "mine", "mine/archive_status", "space"] {
             assert_eq!(
                 directory_judged(&here.path().join(folder)),
                 Ok(()),

@@ -6,6 +6,7 @@
 use super::ancestry::{Ancestor, Ancestry};
 use super::reasons::{RefusalReasons, Step};
 use crate::kernel::naming::{errno_name, errno_of};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Servers, and files that stand together at the top of every data directory of each. Several rows
@@ -50,27 +51,29 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
 /// name that cannot be looked at does not count, and neither does the place at which a tablespace
 /// begins, where the server has nothing but a directory.
 pub(super) fn database_around(above: &Ancestry) -> Option<DatabaseDirectory> {
-    let found = |directory: &Ancestor, whose: &str| {
+    let found = |directory: &Ancestor, whose: &str, content: DatabaseContent| {
         Some(DatabaseDirectory {
             path: directory.path.clone(),
             whose: whose.to_owned(),
+            content,
         })
     };
     for directory in &above.nearest_first {
         let is_tablespace = directory.name().is_some_and(is_tablespace_name);
         if directory.shows("PG_VERSION") || is_tablespace {
-            return found(directory, "PostgreSQL");
+            return found(directory, "PostgreSQL", DatabaseContent::Data);
         }
         for (whose, names) in SERVERS {
             if names.iter().all(|name| directory.shows(name)) {
-                return found(directory, whose);
+                return found(directory, whose, DatabaseContent::Data);
             }
         }
     }
-    let nearest = above.nearest_first.first()?;
-    let names = nearest.names(ENTRIES_MAX).unwrap_or_default();
-    if names.iter().any(|name| is_wal_segment_name(name)) {
-        return found(nearest, "PostgreSQL");
+    for directory in directories_of_wal(above) {
+        let names = directory.names(ENTRIES_MAX).unwrap_or_default();
+        if names.iter().any(|name| is_wal_segment_name(name)) {
+            return found(directory, "PostgreSQL", DatabaseContent::WalSegments);
+        }
     }
     None
 }
@@ -82,6 +85,42 @@ pub struct DatabaseDirectory {
     pub path: PathBuf,
     /// The server that writes such directories.
     pub whose: String,
+    /// What it holds.
+    pub content: DatabaseContent,
+}
+
+/// The content of a directory of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DatabaseContent {
+    /// The data of a server.
+    Data,
+    /// Segments of a log: pg_wal, which may lie anywhere, or an archive of it.
+    WalSegments,
+}
+
+impl fmt::Display for DatabaseDirectory {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (path, whose) = (self.path.display(), &self.whose);
+        match self.content {
+            DatabaseContent::Data => write!(out, "in {path}, a data directory of {whose}"),
+            DatabaseContent::WalSegments => write!(
+                out,
+                "in {path}, which contains files named like {whose}'s WAL segments"
+            ),
+        }
+    }
+}
+
+/// The directories that may be a pg_wal, wherever that is: the nearest one, and that around a
+/// directory which the server keeps in it.
+fn directories_of_wal(above: &Ancestry) -> impl Iterator<Item = &Ancestor> {
+    let nearest = above.nearest_first.first();
+    let is_inside_wal = match nearest {
+        Some(nearest) => matches!(nearest.name(), Some("archive_status" | "summaries")),
+        None => false,
+    };
+    let outer = above.nearest_first.get(1).filter(|_| is_inside_wal);
+    nearest.into_iter().chain(outer)
 }
 
 /// Directory entries read in search of WAL segments: nearly all entries of a pg_wal are some, and a
@@ -126,10 +165,7 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
         let what = "is the location of a PostgreSQL tablespace";
         add_directory(&nearest.path, what, reasons);
     }
-    // The server keeps its own directories in pg_wal, wherever that is.
-    let is_inside_wal = matches!(nearest.name(), Some("archive_status" | "summaries"));
-    let outer = above.nearest_first.get(1).filter(|_| is_inside_wal);
-    for directory in [Some(nearest), outer].into_iter().flatten() {
+    for directory in directories_of_wal(above) {
         if let Some(names) = listed_names(directory, reasons)
             && names.iter().any(|name| is_wal_segment_name(name))
         {

@@ -34,6 +34,8 @@ struct PulseDisk {
     answered: Option<DiskCounters>,
     /// The longest time between two looks that saw something completed.
     longest: Gap,
+    /// The requests in flight at the last look.
+    in_flight: u64,
 }
 
 /// What a disk did between two looks that saw something completed.
@@ -62,6 +64,7 @@ impl Pulse {
                 started: counters.clone(),
                 answered: counters,
                 longest: Gap::default(),
+                in_flight: 0,
             });
         }
         Self { root, disks }
@@ -75,6 +78,7 @@ impl Pulse {
             let Ok(counters) = read_counters(&self.root, &disk.name, &disk.device) else {
                 continue;
             };
+            disk.in_flight = counters.in_flight();
             let known = disk.answered.as_ref().map(DiskCounters::completed);
             if known != Some(counters.completed()) {
                 disk.answers(counters);
@@ -82,6 +86,12 @@ impl Pulse {
             }
         }
         has_beat
+    }
+
+    /// True if requests waited for one of the disks when [`Self::beats`] looked last. Some kernels
+    /// do not count a flush as one.
+    pub fn has_waiting_requests(&self) -> bool {
+        self.disks.iter().any(|disk| disk.in_flight > 0)
     }
 
     /// True if all disks had read or written something since the start, when [`Self::beats`] looked
@@ -219,6 +229,7 @@ mod tests {
         // Something is in flight, and only that.
         machine.count("10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 3 1\n");
         assert!(!pulse.beats() && !pulse.has_answered());
+        assert!(pulse.has_waiting_requests());
         machine.count("10 0 100 5 20 0 200 5 7 99 99 0 0 0 0 4 1\n");
         assert!(pulse.beats() && !pulse.beats());
         // That was a flush.
@@ -227,6 +238,7 @@ mod tests {
         assert!(pulse.beats() && pulse.has_answered());
         let mut unknown = Pulse::start_in(machine.root(), &identity(&[]));
         assert!(!unknown.beats() && !unknown.has_answered());
+        assert!(!unknown.has_waiting_requests());
     }
 
     /// The usual silence, in milliseconds, of a disk that has written so many requests of so many

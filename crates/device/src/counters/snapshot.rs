@@ -262,7 +262,7 @@ impl DiskCounters {
             device,
             read: self.direction(READ_OPS),
             write: self.direction(WRITE_OPS),
-            in_flight: self.number(IN_FLIGHT),
+            in_flight: self.in_flight(),
             busy_ms: self.number(BUSY_MS),
             queued_ms: self.number(QUEUED_MS),
             flush_ops: self.flush_ops(),
@@ -289,6 +289,11 @@ impl DiskCounters {
             .into_iter()
             .map(|place| self.number(place))
             .sum()
+    }
+
+    /// The requests that wait for the disk now.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.number(IN_FLIGHT)
     }
 
     /// The bytes that reads and writes have moved.

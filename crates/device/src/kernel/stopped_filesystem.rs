@@ -3,7 +3,7 @@
 
 use crate::kernel::container::container;
 use crate::kernel::mounts::{MountEntry, find_mount, read_mounts};
-use crate::kernel::sysroot::{SysRoot, read_number};
+use crate::kernel::sysroot::{SysRoot, read_number, read_text};
 use std::path::Path;
 
 /// Options that say it: of ext4 since Linux 6.14, and of ext4, f2fs and others after a shutdown.
@@ -70,12 +70,30 @@ fn is_mounted_read_only(mount: &MountEntry) -> bool {
     mount.options.first().map(String::as_str) == Some("ro")
 }
 
-/// Returns `true` if ext4 has counted errors; `None` of a filesystem without such a count.
+/// Returns `true` if ext4 has counted errors; `None` of a filesystem without such a count. The count
+/// lasts until the filesystem is checked: an error before the machine started, by the wall clock,
+/// has stopped nothing since.
 fn counts_errors(root: &SysRoot, mount: &MountEntry) -> Option<bool> {
     let device = root.block_device(&mount.device)?;
     let counts = root.sys.join("fs/ext4").join(device.file_name()?);
     let errors: u64 = read_number(&counts.join("errors_count"))?;
-    Some(errors > 0)
+    let last_s: Option<u64> = read_number(&counts.join("last_error_time"));
+    let is_old = match (last_s, started_s(root)) {
+        // Filesystems of other versions keep no time.
+        (Some(last_s), Some(started_s)) => last_s > 0 && last_s < started_s,
+        _ => false,
+    };
+    Some(errors > 0 && !is_old)
+}
+
+/// When the machine started, in seconds since 1970 (`btime` of proc_stat(5)).
+fn started_s(root: &SysRoot) -> Option<u64> {
+    let text = read_text(&root.proc.join("stat"))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("btime "))?
+        .trim()
+        .parse()
+        .ok()
 }
 
 #[cfg(test)]
@@ -140,6 +158,30 @@ mod tests {
         let remounted = "8 1 7:1 / /srv ro - vfat /dev/sdx ro\n";
         let of_machine = MountView::OfMachine;
         assert!(!stopped_beside(&bound("vfat"), remounted, of_machine, ""));
+    }
+
+    /// A check was never run after an error of last year; the administrator of the machine has
+    /// remounted the filesystem read-only.
+    #[test]
+    fn error_before_the_machine_started_has_stopped_nothing() {
+        let stopped = |last_s: &str, stat: &str| {
+            let sysfs = FakeSysfs::new();
+            let mount = "9 1 7:1 /db /data rw - ext4 /dev/sdx ro\n";
+            sysfs.write_attribute("proc/self/mountinfo", mount);
+            sysfs.write_attribute("proc/1/mountinfo", "");
+            sysfs.write_attribute("proc/stat", stat);
+            sysfs.add_block_device("sdx", "7:1", &[]);
+            sysfs.write_attribute("fs/ext4/sdx/errors_count", "2");
+            sysfs.write_attribute("fs/ext4/sdx/last_error_time", last_s);
+            let path = PathBuf::from("/data/db");
+            is_stopped_in(&sysfs.root(), MountView::OfContainer, &path, OVERLAYS_MAX)
+        };
+        let stat = "cpu  1 2 3\nbtime 1760000000\nprocesses 7\n";
+        assert!(!stopped("1750000000", stat));
+        assert!(stopped("1760000001", stat));
+        // Unknown times.
+        assert!(stopped("0", stat));
+        assert!(stopped("1750000000", "cpu  1 2 3\n"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A file of our own consists of whole pages while it is used: direct I/O takes a page on every
 /// filesystem.
@@ -157,29 +157,45 @@ struct FirstAnswer {
 
 /// The answers of a target outside of measured times.
 #[derive(Debug, Default)]
-struct UsualAnswer {
-    answers: AtomicU64,
-    waited_ns: AtomicU64,
-    longest_ns: AtomicU64,
+struct UsualAnswer(Mutex<AnswerTimes>);
+
+/// The answers that are compared with a silence. The longest one of each call is no measure of the
+/// others: two pauses would make each other usual. Calls with a single answer have no others, so
+/// that they are compared with each other.
+#[derive(Debug, Default)]
+struct AnswerTimes {
+    /// Of calls with several answers, without the longest one of each.
+    others: u64,
+    others_ns: u64,
+    /// Of calls with a single answer.
+    single: u64,
+    single_ns: u64,
+    longest_single_ns: u64,
 }
 
 impl UsualAnswer {
     fn add(&self, call: AnsweredCall) {
-        self.answers.fetch_add(call.answers, Ordering::Relaxed);
-        self.waited_ns.fetch_add(call.lasted_ns, Ordering::Relaxed);
-        self.longest_ns
-            .fetch_max(call.longest_silence_ns, Ordering::Relaxed);
+        let mut times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if call.answers > 1 {
+            times.others += call.answers - 1;
+            times.others_ns += call.lasted_ns.saturating_sub(call.longest_silence_ns);
+        } else {
+            times.single += call.answers;
+            times.single_ns += call.lasted_ns;
+            times.longest_single_ns = times.longest_single_ns.max(call.lasted_ns);
+        }
     }
 
     /// The longest time without an answer that is no exception among the other ones; 0 where there
     /// are no others.
     fn longest_ns(&self) -> u64 {
-        let others = self.answers.load(Ordering::Relaxed).saturating_sub(1);
-        let waited_ns = self.waited_ns.load(Ordering::Relaxed);
-        let others_ns = waited_ns.saturating_sub(self.longest_ns.load(Ordering::Relaxed));
+        let times = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let others = times.others + times.single.saturating_sub(1);
         if others == 0 {
             return 0;
         }
+        let single_ns = times.single_ns.saturating_sub(times.longest_single_ns);
+        let others_ns = times.others_ns.saturating_add(single_ns);
         (others_ns as f64 / others as f64 * PAUSE_LATENCIES_MIN) as u64
     }
 }
@@ -676,6 +692,10 @@ mod tests {
         // One silence of 3 s among answers within 50 ms, in the same call or in others.
         assert!(usual_s(&[(2, 3050, 3000)]) < 3.0);
         assert!(usual_s(&[(1, 3000, 3000), (4, 200, 50)]) < 3.0);
+        // Two silences, each in a call with quick answers, do not make each other usual.
+        assert!(usual_s(&[(3, 3020, 3000), (4, 3030, 3000)]) < 3.0);
+        // Writes that take seconds each, beside quick reads.
+        assert!(usual_s(&[(4, 40, 10), (4, 12_000, 3000)]) > 3.0);
         // A single answer proves neither.
         assert_eq!(usual_s(&[(1, 3000, 3000)]), 0.0);
         assert_eq!(usual_s(&[]), 0.0);

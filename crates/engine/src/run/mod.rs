@@ -14,12 +14,13 @@
 //! Every wait for a target that may hang is in [`supervise`]. [`watchdog`] puts a single call into
 //! a thread of its own, and [`watched_call`] makes it on a target, with its progress shown.
 //! [`hang`] is what the workers of a hung target leave, and [`silence_log`] the silences outside of
-//! the measured time.
+//! the measured time; [`disk_watch`] has those of disks that another process uses.
 
 pub(crate) mod assemble;
 pub(crate) mod block_calls;
 mod cached_blocks;
 pub(crate) mod calibrate;
+pub(crate) mod disk_watch;
 pub(crate) mod division;
 pub(crate) mod error;
 pub(crate) mod finish;

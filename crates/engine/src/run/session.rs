@@ -25,7 +25,7 @@ use diskproof_device::{OpenTarget, Pulse, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{
-    CacheUse, CpuTime, Measurement, OpKind, PAUSE_LATENCIES_MIN, StopReason,
+    CacheUse, CpuTime, Measurement, OpKind, OpMeasurement, PAUSE_LATENCIES_MIN, PerOp, StopReason,
 };
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Workload,
@@ -727,7 +727,10 @@ fn keep_silences(
                     .all(|layout| layout.cache.used == CachePolicy::Direct);
             let usual_ns = measurements
                 .iter()
-                .map(|layout| usual_latency_ns(layout.ops.values()))
+                .map(|layout| {
+                    let depth = layout.workload.total_depth();
+                    usual_layout_ns(&layout.ops, depth, open.usual_silence_ns())
+                })
                 .fold(0.0, f64::max);
             let is_pause = around_ns as f64 >= PAUSE_LATENCIES_MIN * usual_ns;
             if around_ns > 0 && is_seen && is_pause {
@@ -742,6 +745,27 @@ fn keep_silences(
                 measurement.first_answer_ns = measurement.first_answer_ns.max(first_ns);
             }
         }
+    }
+}
+
+/// The usual latency of a layout, in nanoseconds. Where it was cut short, all of its requests may
+/// have waited in one silence: then the quickest counts, or an answer before it. `usual_ns` is the
+/// silence that is usual for the target by these, 0 where it is unknown.
+fn usual_layout_ns(ops: &PerOp<OpMeasurement>, depth: u64, usual_ns: u64) -> f64 {
+    let answered: u64 = ops.values().map(|op| op.latency.count()).sum();
+    if answered > 2 * depth {
+        return usual_latency_ns(ops.values());
+    }
+    let quickest_ns = ops
+        .values()
+        .filter(|op| op.latency.count() > 0)
+        .map(|op| op.latency.min_ns())
+        .min()
+        .unwrap_or(0) as f64;
+    if usual_ns > 0 {
+        quickest_ns.min(usual_ns as f64 / PAUSE_LATENCIES_MIN)
+    } else {
+        quickest_ns
     }
 }
 
@@ -850,4 +874,33 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd
         || (cache == CachePolicy::Buffered && workload.makes(OpKind::Write))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Eight writes are in flight at a time.
+    fn usual_ms(latencies_ms: &[(u64, u64)], usual_ms: u64) -> u64 {
+        let mut writes = OpMeasurement::default();
+        for (ms, count) in latencies_ms {
+            writes.latency.record_many(ms * MS, *count);
+        }
+        let ops = PerOp::from([(OpKind::Write, writes)]);
+        (usual_layout_ns(&ops, 8, usual_ms * MS) / MS as f64).round() as u64
+    }
+
+    /// A layout is cut short after the first requests of a disk that was silent for 20 s.
+    #[test]
+    fn silence_of_a_layout_does_not_make_itself_usual() {
+        assert!(usual_ms(&[(5, 2), (20_000, 8)], 0) < 10);
+        assert_eq!(usual_ms(&[(20_000, 8)], 50), 5);
+        // Each request of the disk takes so long.
+        assert!(usual_ms(&[(3000, 8)], 30_000) >= 2900);
+        assert!(usual_ms(&[(3000, 8)], 0) >= 2900);
+        // One of many that waited.
+        assert!(usual_ms(&[(400, 100), (20_000, 8)], 0) >= 380);
+    }
 }

@@ -9,6 +9,7 @@ use diskproof_model::measurement::{SILENCE_NS_MIN, WAKE_UP_NS};
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::target::TargetIdentity;
 use rustix::fs::fdatasync;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -176,6 +177,16 @@ fn note_silence(target: &OpenTarget, silence_ns: u64, usual_ns: u64) {
     }
 }
 
+/// The silence that is usual while the disks of a target empty their caches, in nanoseconds. A
+/// rotating disk empties its cache in silence, and so may whatever is behind a virtual one.
+pub(crate) fn usual_flush_ns(identity: &TargetIdentity) -> u64 {
+    if identity.rotational() == Some(false) {
+        FLUSH_NS
+    } else {
+        WAKE_UP_NS
+    }
+}
+
 /// Writes back what the page cache holds of a target, before a workload. Each request that its
 /// disks complete is progress, since nothing else shows how far the kernel is; but those of other
 /// programs do not prolong the wait for ever. Without counters, as of a network filesystem, slow is
@@ -211,14 +222,8 @@ pub(crate) fn write_back_before_run(
         }
         written => written?,
     };
-    // A rotating disk empties its cache in silence, and so may whatever is behind a virtual one.
-    let usual_ns = if target.identity().rotational() == Some(false) {
-        FLUSH_NS
-    } else {
-        WAKE_UP_NS
-    };
     if is_counted {
-        let usual_ns = usual_ns.max(pulse.usual_silence_ns());
+        let usual_ns = usual_flush_ns(target.identity()).max(pulse.usual_silence_ns());
         note_silence(target, returned.longest_silence_ns, usual_ns);
     }
     returned

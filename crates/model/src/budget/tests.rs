@@ -6,6 +6,7 @@ use crate::plan::Scratch;
 use crate::stream::Streams;
 use crate::target::WriteCache;
 use crate::task::{LivePlan, Task, Workloads};
+use crate::transaction::Transaction;
 use crate::workload::{CachePolicy, HELD_BYTES_MAX, Stop};
 
 /// 1 MiB of buffered writes.
@@ -175,4 +176,32 @@ fn files_are_written_back_checked_and_removed_beyond_the_expected_time() {
     assert_eq!(budget.deadline_ns, Some(5_000_000_000));
     let written_ns = size_bytes * 100;
     assert_eq!(budget.fill_ns, Some(20_000_000_000 + written_ns));
+}
+
+/// Filled for 3 s at 10 MB/s, the scratch file has less than half of this log.
+#[test]
+fn log_of_transactions_takes_announced_time_beyond_a_short_first_write() {
+    let fill_ns = |log_span_bytes: u64, within_ns: u64| {
+        let mut commits = Workload::named("oltp");
+        commits.layout = Layout::Needed;
+        commits.stop.time_ns = Some(30_000_000_000);
+        if log_span_bytes > 0 {
+            commits.transaction = Some(Transaction {
+                reads: 4,
+                log_bytes: 8192,
+                log_span_bytes,
+                writes: 1,
+            });
+        }
+        let plan = Plan {
+            scratch: Some(Scratch::of_size(4 << 30).filled_within(8 << 20, within_ns)),
+            tasks: vec![Task::Workloads(Workloads::as_planned(vec![commits]))],
+            ..Plan::default()
+        };
+        plan.budget(&[]).fill_ns
+    };
+    assert_eq!(fill_ns(80_000_000, 3_000_000_000), Some(15_000_000_000));
+    // The log fits into the announced time, or there is none.
+    assert_eq!(fill_ns(80_000_000, 42_000_000_000), None);
+    assert_eq!(fill_ns(0, 3_000_000_000), None);
 }

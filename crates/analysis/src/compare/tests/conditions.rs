@@ -241,6 +241,29 @@ fn busy_machine_is_reported() {
     assert_eq!(candidate.all.not_comparable, 0);
 }
 
+/// Half an hour for each command: one set of them is enough for two directories of one disk.
+#[test]
+fn test_for_a_burst_is_advised_once_where_both_sides_lie_on_one_disk() {
+    let side = |id: &str, path: &str, disk: &str| {
+        changed(|run| {
+            run.facts.run_id = id.to_owned();
+            run.facts.plan.targets = vec![path.to_owned()];
+            run.facts.targets[0].path = path.to_owned();
+            run.facts.targets[0].layers.last_mut().unwrap().name = disk.to_owned();
+        })
+    };
+    let note_of = |other: &Record| {
+        let candidate = held(&[&side("a", "/data", "sda")], &[other]);
+        let mut notes = candidate.notes.into_iter();
+        notes.find(|note| note.contains("randread")).unwrap()
+    };
+    let same = note_of(&side("b", "/new", "sda"));
+    assert!(same.contains("'diskproof run /data "), "{same}");
+    assert!(!same.contains("'diskproof run /new "), "{same}");
+    let other = note_of(&side("c", "/new", "sdb"));
+    states(&other, &["'diskproof run /data ", "'diskproof run /new "]);
+}
+
 #[test]
 fn series_that_no_run_makes_are_survived() {
     let mut odd = fixture::record();

@@ -69,7 +69,7 @@ impl WatchJournal {
             end_journals(journals);
             return None;
         }
-        match leave_in_journal(journals.into_iter().next()?, record) {
+        match leave_in_journal(journals.into_iter().next()?, record, None) {
             LeftInJournal::Nothing => None,
             left => left.text(None),
         }

@@ -179,6 +179,7 @@ impl SavedRecord {
     fn add_file(&mut self, output: &Output, outcome: Result<()>) {
         if let Some(format) = output.format()
             && format.extension == ".json"
+            && !output.is_pipe()
             && outcome.is_ok()
         {
             self.kept_in = Some(output.path().to_owned());
