@@ -5,7 +5,9 @@ use super::file_names::first_path_text;
 use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
 use diskproof_compat::fio_values::Amount;
-use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests, mean_bytes};
+use diskproof_engine::pattern::fio::{
+    FioAmount, FioLimits, has_requests, mean_bytes, seed_of_places,
+};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder, FioSeed};
 use std::cell::OnceCell;
@@ -57,8 +59,15 @@ impl OrderedCopy {
         if let Some(law) = &mut order.places.law {
             let bytes = extents.lap_bytes.min(extents.file_bytes);
             law.places = bytes.div_ceil(fio_amount.place_bytes.max(1)).max(1);
-            law.seed =
-                hash_of_name(&first_path_text(job, in_section)).wrapping_mul(order.draws.job);
+            law.seed = match order.draws.seed {
+                FioSeed::Repeated => {
+                    hash_of_name(&first_path_text(job, in_section)).wrapping_mul(order.draws.job)
+                }
+                // `__init_rand_distribution` of filesetup.c.
+                FioSeed::Given(_) | FioSeed::OfRun => {
+                    seed_of_places(order.draws, run_seed as u32) as u32
+                }
+            };
         }
         if let Some(fault) = order.fault() {
             return Some(Err(fault));
