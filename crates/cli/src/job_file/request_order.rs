@@ -137,7 +137,9 @@ impl LapSample {
         let averaged_bytes = AVERAGED_MAX * smallest_block;
         let mut bytes = bytes_max.min(u64::MAX as f64);
         let files = &mut order.files;
-        let has_one_law = order.places.law.is_none() && order.places.zones.is_none();
+        let has_one_law = order.places.law.is_none()
+            && order.places.zones.is_none()
+            && order.kinds.iter().all(|kind| kind.zones.is_empty());
         if files.count == 1 && has_one_law && files.lap_bytes > averaged_bytes {
             bytes *= averaged_bytes as f64 / files.lap_bytes as f64;
             files.lap_bytes = averaged_bytes;
@@ -270,7 +272,14 @@ impl FileExtents {
         } else {
             found.max(first_start.saturating_add(lap_bytes))
         };
-        let start = start_in(job, copy, file_bytes);
+        // A job that begins behind the end of its file looks for that end anew (`get_start_offset`
+        // of filesetup.c), so that no further lap begins, and blocks that reach behind the end are
+        // drawn, with which fio ends the file.
+        let start = if job.file_set.appends {
+            file_bytes
+        } else {
+            start_in(job, copy, file_bytes)
+        };
         if count > 1 {
             let part_bytes = part.length / count;
             return Self {

@@ -328,6 +328,11 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
         return Ok(());
     }
     if law != ZONED {
+        let number = match number.split_once(':') {
+            // The centre behind the number is in the order.
+            Some((number, _)) if reader.has_fio_order()? => number,
+            _ => number,
+        };
         let distribution = law_with_number(given, law, number)?;
         let parsed = distribution.parse();
         job.flags.distribution = Some(parsed.map_err(|why: ValueError| given.error(why))?);

@@ -100,14 +100,14 @@ impl JobReader<'_> {
 
     /// True if places that are not drawn alike are to be those of fio, because the blocks that
     /// verify reads back follow from them, or the end of the job: with `ba` fio draws places behind
-    /// the end of the file, and with zones in bytes, too.
+    /// the end of the file, and with zones in bytes, too. Zones in bytes and a centre of a law are
+    /// known to fio's order only.
     fn needs_places_of_fio(&self) -> Translated<bool> {
+        let text = self.text("random_distribution").unwrap_or_default();
         let reads_back = self.has_verify() && self.written_rw()?.rw.changes_blocks();
-        let has_law = self.has_order_of_law()? && (reads_back || self.is_set("ba"));
-        let is_absolute = self
-            .text("random_distribution")
-            .is_some_and(|law| law.starts_with(ZONED_ABSOLUTE));
-        Ok(has_law || is_absolute)
+        let has_centre = text.matches(':').count() > 1;
+        let needs_law = reads_back || self.is_set("ba") || has_centre;
+        Ok((self.has_order_of_law()? && needs_law) || text.starts_with(ZONED_ABSOLUTE))
     }
 
     fn has_verify(&self) -> bool {
