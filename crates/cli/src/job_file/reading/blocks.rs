@@ -252,16 +252,34 @@ pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<
             _ => return Err(given.error("write sizes from 1 byte to less than 4 GiB")),
         }
     }
-    shares.sort_by_key(|share| share.percent);
-    for share in &mut shares {
-        share.percent = share.percent.min(PERCENT_ALL);
+    // As in fio, which takes the rest of too much for a negative number.
+    shares.sort_by_key(|share| (share.percent <= PERCENT_ALL, share.percent));
+    let mut before: u32 = 0;
+    let mut smallest = u32::MAX;
+    let mut drawn = Vec::new();
+    for share in shares {
+        let percent = share.percent.min(PERCENT_ALL);
+        // Behind all is only what fits where nothing before it does.
+        if before >= PERCENT_ALL && share.bytes >= smallest {
+            continue;
+        }
+        before += percent;
+        if before >= PERCENT_ALL {
+            smallest = smallest.min(share.bytes);
+        }
+        drawn.push(FioSizeShare { percent, ..share });
     }
-    Ok(shares)
+    Ok(drawn)
 }
 
 /// The sizes that fio draws, with their shares as weights.
 fn shares_of_split(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
-    let shares = drawn_shares(&split_shares(given, text)?);
+    let mut shares = Vec::new();
+    let split = split_shares(given, text)?;
+    for share in drawn_shares(&split) {
+        // Also of a size that only ends a file.
+        shares.push(BlockShare::new(share.block_bytes, share.weight.max(1)));
+    }
     match shares.as_slice() {
         [only] => Ok(one_size(only.block_bytes)),
         _ => Ok(shares),
@@ -303,7 +321,9 @@ fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>>
         pairs.push(format!("{}/{PERCENT_ALL}", only.bytes));
     } else {
         for share in drawn_shares(&split_shares(given, text)?) {
-            pairs.push(format!("{}/{}", share.block_bytes, share.weight));
+            if share.weight > 0 {
+                pairs.push(format!("{}/{}", share.block_bytes, share.weight));
+            }
         }
     }
     let mix: BlockSplit = pairs
@@ -343,8 +363,8 @@ fn fio_percents(given: GivenValue<'_>, entries: &[SplitEntry]) -> Translated<Vec
         .collect())
 }
 
-/// The sizes that are drawn, with the percentages of the operations that they have: fio takes the
-/// rarest first, up to 100, and gives the rest to the last one.
+/// The percentages of the operations that sizes have: fio takes the rarest first, up to 100, and
+/// gives the rest to the last one. One has none where it only ends a file.
 fn drawn_shares(shares: &[FioSizeShare]) -> Vec<BlockShare> {
     let mut left = PERCENT_ALL;
     let mut drawn = Vec::new();
@@ -356,9 +376,7 @@ fn drawn_shares(shares: &[FioSizeShare]) -> Vec<BlockShare> {
             share.percent.min(left)
         };
         left -= percent;
-        if percent > 0 {
-            drawn.push(BlockShare::new(share.bytes, percent));
-        }
+        drawn.push(BlockShare::new(share.bytes, percent));
     }
     drawn
 }

@@ -19,7 +19,7 @@ use diskproof_model::plan::EngineKind;
 use diskproof_model::rw::{FIO_DIRECTIONS, Order, Rw};
 use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioGenerator, FioKind, FioLaw, FioOrder, FioPlaceLaw,
-    FioPlaceZone, FioPlaces, FioSeed, FioSizes, FioSync, FioSyncCall, FioZones, RandomRun,
+    FioPlaces, FioSeed, FioSizes, FioSync, FioSyncCall, FioZones, RandomRun,
 };
 use std::path::Path;
 
@@ -106,8 +106,11 @@ impl JobReader<'_> {
         let text = self.text("random_distribution").unwrap_or_default();
         let reads_back = self.has_verify() && self.written_rw()?.rw.changes_blocks();
         let has_centre = text.matches(':').count() > 1;
+        if self.has_zoned_places() {
+            return Ok(reads_back || text.starts_with(ZONED_ABSOLUTE));
+        }
         let needs_law = reads_back || self.is_set("ba") || has_centre;
-        Ok((self.has_order_of_law()? && needs_law) || text.starts_with(ZONED_ABSOLUTE))
+        Ok(self.has_order_of_law()? && needs_law)
     }
 
     fn has_verify(&self) -> bool {
