@@ -276,7 +276,7 @@ impl FioJob {
     }
 
     /// A start in percent is rounded up to a multiple of these bytes.
-    fn start_unit(&self) -> u64 {
+    pub(crate) fn start_unit(&self) -> u64 {
         let unit = self.extent.align_bytes;
         unit.unwrap_or_else(|| self.smallest_block()).max(1)
     }
