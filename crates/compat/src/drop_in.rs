@@ -145,6 +145,8 @@ pub struct ExitCodes {
     pub usage: u8,
     /// The target cannot be used: it is missing, refused or too small.
     pub target: u8,
+    /// The user may not read the target; that of the target where the tool has no other.
+    pub unreadable: u8,
     /// The target cannot be opened for the direct I/O that the command line requests.
     pub direct: u8,
     /// Exit code after a run that failed.
@@ -210,13 +212,15 @@ fn read_differences(list: &str) -> Vec<&'static str> {
     sentences
 }
 
-/// Reads a list such as `usage 1, target 2, direct 3, run 4, signal 0`. Without `direct` its code
-/// is that of the target; without `signal` the run ends as a shell reports it.
+/// Reads a list such as `usage 1, target 2, unreadable 13, direct 3, run 4, signal 0`. Without
+/// `unreadable` or `direct` its code is that of the target; without `signal` the run ends as a shell
+/// reports it.
 fn read_exits(text: &str) -> Result<ExitCodes, String> {
     let target = required_exit_code(text, "target")?;
     Ok(ExitCodes {
         usage: required_exit_code(text, "usage")?,
         target,
+        unreadable: exit_code(text, "unreadable").unwrap_or(target),
         direct: exit_code(text, "direct").unwrap_or(target),
         run: required_exit_code(text, "run")?,
         signal: exit_code(text, "signal"),
@@ -339,6 +343,7 @@ mod tests {
         assert_eq!(help.prints, Some(PrintedText::Help));
         assert_eq!(tool.differences, ["One two.", "Three."]);
         assert_eq!((tool.exits.target, tool.exits.signal), (2, None));
+        assert_eq!((tool.exits.unreadable, tool.exits.direct), (2, 2));
         assert_eq!(tool.usage, "u\n");
     }
 

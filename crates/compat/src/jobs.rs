@@ -107,6 +107,16 @@ impl Default for SizeRange {
     }
 }
 
+/// Why a job of fio fails before it begins, while the others run (`setup_files` of its
+/// filesetup.c).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartFailure {
+    /// It has no size, and its files have none.
+    NoSize,
+    /// It may not make the file that it needs (`allow_file_create=0`).
+    NoFileAllowed,
+}
+
 /// A job that was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DescribedJob {
@@ -122,8 +132,10 @@ pub struct DescribedJob {
     pub layout_workloads: Vec<String>,
     /// Number of copies (`numjobs`).
     pub copies: u64,
-    /// True if it may not make the file that it needs, so that its copies fail before they begin.
-    pub fails_to_begin: bool,
+    /// Why its copies fail before they begin; `None` where they do not.
+    pub start_failure: Option<StartFailure>,
+    /// The files that `opendir` has added by the end of it; `None` without the option.
+    pub opendir_files: Option<u64>,
     /// Existing files or disks that each copy visits in turn; at least 1.
     pub files: usize,
     /// New files of each copy.

@@ -39,7 +39,7 @@ pub use fio::{
 pub use job_command::{CommandTime, JobCommand};
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
-    OptionsJob, SizeRange, WorkloadFile,
+    OptionsJob, SizeRange, StartFailure, WorkloadFile,
 };
 pub use load::{
     DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,

@@ -15,8 +15,9 @@ pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, PatternFiles, W
 pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 pub use fio_check::{FIO_FILES_MAX, FIO_UNITS_MAX};
 pub use fio_order::{
-    FileService, FioDraws, FioFiles, FioKind, FioLaw, FioLawKind, FioOrder, FioPlaceLaw, FioPlaces,
-    FioSeed, FioSizeShare, FioSizes, FioSync, FioSyncCall, FioZones,
+    FileService, FioDraws, FioFiles, FioGenerator, FioKind, FioLaw, FioLawKind, FioOrder,
+    FioPlaceLaw, FioPlaceZone, FioPlaces, FioSeed, FioSizeShare, FioSizes, FioSync, FioSyncCall,
+    FioZoneSize, FioZones,
 };
 pub use latency_target::LatencyTarget;
 pub use order::{RequestOrder, ZoneStride};

@@ -1,7 +1,7 @@
 //! Finds the files of a job in a directory (`opendir`): as in fio, each is one more name of the
 //! job. Opens none of them.
 
-use super::sections::{Section, Setting};
+use super::sections::{Scope, Section, Setting};
 use super::translation::{Translated, Translation};
 use diskproof_compat::JobOption;
 use std::borrow::Cow;
@@ -42,6 +42,27 @@ pub(crate) fn finds_no_file(section: &Section, with_found_files: &Section) -> bo
             .settings
             .iter()
             .any(|setting| setting.option.key == "filename")
+}
+
+/// The files of a section with the names that its own `opendir` finds; `None` without the option.
+/// As in fio, those of `filename` before it count.
+pub(crate) fn opendir_files(section: &Section, with_found_files: &Section) -> Option<u64> {
+    let mut own = section
+        .settings
+        .iter()
+        .filter(|setting| setting.scope == Scope::Own);
+    if !own.any(|setting| is_opendir(setting)) {
+        return None;
+    }
+    let mut files = 0;
+    for setting in &with_found_files.settings {
+        if setting.option.key == "filename"
+            && let Some(names) = &setting.option.value
+        {
+            files += names.replace("\\:", "").split(':').count() as u64;
+        }
+    }
+    Some(files)
 }
 
 fn is_opendir(setting: &Setting) -> bool {

@@ -4,8 +4,8 @@
 use super::sections::{Section, SourceLine};
 use super::translation::JobFileError;
 use crate::workload::{BlockSize, Count, Time, WorkloadFlags};
-use diskproof_compat::SizeRange;
 use diskproof_compat::fio_values::{Amount, Base};
+use diskproof_compat::{SizeRange, StartFailure};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::{Order, Rw};
@@ -66,8 +66,8 @@ pub(crate) struct FioJob {
     pub scheduler: Option<GivenName>,
     /// True if it has no file, so that fio moves nothing.
     pub moves_nothing: bool,
-    /// True if it fails before it begins, because it would have to make a file. Other jobs run.
-    pub fails_to_begin: bool,
+    /// Why it fails before it begins; other jobs run. `None` where it does not.
+    pub start_failure: Option<StartFailure>,
 }
 
 /// What the keys of a workload cannot say about the requests of a job.
@@ -163,6 +163,8 @@ pub(crate) struct JobOutput {
     pub begins_group: bool,
     /// True if each copy has logs of its own (`write_bw_log` and others).
     pub logs_rates: bool,
+    /// The files that the `opendir` of the job's own section has added; `None` without it.
+    pub opendir_files: Option<u64>,
     /// The size of the blocks whose errors fio counts (`block_error_percentiles`); `None` where it
     /// counts none.
     pub error_block_bytes: Option<u64>,
@@ -228,7 +230,7 @@ impl FioJob {
             shown: JobOutput::default(),
             scheduler: None,
             moves_nothing: false,
-            fails_to_begin: false,
+            start_failure: None,
         }
     }
 
@@ -274,7 +276,7 @@ impl FioJob {
     }
 
     /// A start in percent is rounded up to a multiple of these bytes.
-    fn start_unit(&self) -> u64 {
+    pub(crate) fn start_unit(&self) -> u64 {
         let unit = self.extent.align_bytes;
         unit.unwrap_or_else(|| self.smallest_block()).max(1)
     }

@@ -25,7 +25,7 @@ use crate::plan_file::{PlanFile, quoted};
 use crate::workload::{Count, WorkloadFlags};
 use diskproof_compat::{DescribedJob, DescribedJobs, JobAction, JobOption, JobWorkload};
 use diskproof_model::rw::Rw;
-use found_files::{finds_no_file, with_found_files};
+use found_files::{finds_no_file, opendir_files, with_found_files};
 use jobs::FioJob;
 use sections::{Scope, Section, Setting};
 use std::path::{Path, PathBuf};
@@ -126,6 +126,7 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
             JobAction::Run | JobAction::Check => {
                 let expanded = with_found_files(section, translation)?;
                 let mut job = reading::read_job(&expanded, copies, translation)?;
+                job.shown.opendir_files = opendir_files(section, &expanded);
                 if finds_no_file(section, &expanded) {
                     check_moves_nothing(&job, translation)?;
                     job.moves_nothing = true;
@@ -171,7 +172,7 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     for job in jobs {
         waits |= job.turn.waits;
         let mut parts = Vec::new();
-        if !job.moves_nothing && !job.fails_to_begin {
+        if !job.moves_nothing && job.start_failure.is_none() {
             parts = spread::spread(job, translation)?;
         }
         number_copies(&mut parts, copies);
@@ -185,9 +186,6 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
         all_parts.extend(parts);
     }
     if all_parts.is_empty() {
-        if let Some(job) = jobs.iter().find(|job| job.fails_to_begin) {
-            return Err(job.error("file creation disallowed by allow_file_create=0"));
-        }
         return Ok(PlacedJobs {
             plan: PlanFile::default(),
             executions,
@@ -359,7 +357,8 @@ impl WrittenJobs<'_> {
                 workloads: execution.workloads,
                 layout_workloads: execution.layout_workloads,
                 copies: job.copies.count,
-                fails_to_begin: job.fails_to_begin,
+                start_failure: job.start_failure,
+                opendir_files: job.shown.opendir_files,
                 files: execution.visited_files,
                 new_files: execution.new_files,
                 block_sizes: job.shown.sizes,

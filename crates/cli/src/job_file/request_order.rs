@@ -5,7 +5,9 @@ use super::file_names::first_path_text;
 use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
 use diskproof_compat::fio_values::Amount;
-use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests, mean_bytes};
+use diskproof_engine::pattern::fio::{
+    FioAmount, FioLimits, has_requests, mean_bytes, seed_of_places,
+};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder, FioSeed};
 use std::cell::OnceCell;
@@ -57,8 +59,15 @@ impl OrderedCopy {
         if let Some(law) = &mut order.places.law {
             let bytes = extents.lap_bytes.min(extents.file_bytes);
             law.places = bytes.div_ceil(fio_amount.place_bytes.max(1)).max(1);
-            law.seed =
-                hash_of_name(&first_path_text(job, in_section)).wrapping_mul(order.draws.job);
+            law.seed = match order.draws.seed {
+                FioSeed::Repeated => {
+                    hash_of_name(&first_path_text(job, in_section)).wrapping_mul(order.draws.job)
+                }
+                // `__init_rand_distribution` of filesetup.c.
+                FioSeed::Given(_) | FioSeed::OfRun => {
+                    seed_of_places(order.draws, run_seed as u32) as u32
+                }
+            };
         }
         if let Some(fault) = order.fault() {
             return Some(Err(fault));
@@ -128,7 +137,9 @@ impl LapSample {
         let averaged_bytes = AVERAGED_MAX * smallest_block;
         let mut bytes = bytes_max.min(u64::MAX as f64);
         let files = &mut order.files;
-        let has_one_law = order.places.law.is_none() && order.places.zones.is_none();
+        let has_one_law = order.places.law.is_none()
+            && order.places.zones.is_none()
+            && order.kinds.iter().all(|kind| kind.zones.is_empty());
         if files.count == 1 && has_one_law && files.lap_bytes > averaged_bytes {
             bytes *= averaged_bytes as f64 / files.lap_bytes as f64;
             files.lap_bytes = averaged_bytes;
@@ -261,7 +272,14 @@ impl FileExtents {
         } else {
             found.max(first_start.saturating_add(lap_bytes))
         };
-        let start = start_in(job, copy, file_bytes);
+        // A job that begins behind the end of its file looks for that end anew (`get_start_offset`
+        // of filesetup.c), so that no further lap begins, and blocks that reach behind the end are
+        // drawn, with which fio ends the file.
+        let start = if job.file_set.appends {
+            file_bytes
+        } else {
+            start_in(job, copy, file_bytes)
+        };
         if count > 1 {
             let part_bytes = part.length / count;
             return Self {

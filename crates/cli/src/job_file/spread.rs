@@ -10,6 +10,7 @@ use super::translation::{FILES, IN_ORDER, Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use crate::workload::{Count, Rate};
+use diskproof_compat::StartFailure;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
@@ -53,8 +54,8 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
     }
 }
 
-/// Marks the jobs that may make no file (`allow_file_create=0`) and have none. As in fio, a job
-/// finds the files that those before it make.
+/// Marks the jobs that have no size, or may make no file (`allow_file_create=0`), and have none. As
+/// in fio, a job finds the files that those before it make.
 pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
     if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
         return;
@@ -62,15 +63,37 @@ pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Transla
     let mut made: BTreeSet<PathBuf> = BTreeSet::new();
     for job in jobs {
         let paths = all_paths(job, translation);
-        let has_none = paths
-            .iter()
-            .all(|path| translation.path_kind(path) == PathKind::Nothing && !made.contains(path));
-        job.fails_to_begin = job.file_set.makes_none && has_none && !job.moves_nothing;
+        let mut has_none = true;
+        let mut has_no_bytes = true;
+        for path in &paths {
+            let kind = translation.path_kind(path);
+            has_none &= kind == PathKind::Nothing && !made.contains(path);
+            has_no_bytes &=
+                matches!(kind, PathKind::Nothing | PathKind::File(0)) && !made.contains(path);
+        }
+        if has_no_bytes && has_no_size(job) {
+            job.start_failure = Some(StartFailure::NoSize);
+            continue;
+        }
+        if job.file_set.makes_none && has_none && !job.moves_nothing {
+            job.start_failure = Some(StartFailure::NoFileAllowed);
+        }
         job.file_set.makes_none &= !paths.iter().all(|path| made.contains(path));
         if !job.file_set.makes_none {
             made.extend(paths);
         }
     }
+}
+
+/// True if a job has no size of its own, also where it has a share of what it would find: in fio
+/// that fails as a new file has no size.
+fn has_no_size(job: &FioJob) -> bool {
+    let extent = &job.extent;
+    matches!(extent.size, None | Some(Amount::Percent(_)))
+        && extent.file_bytes.is_none()
+        && !extent.fills
+        && !job.moves_nothing
+        && job.engine() != EngineKind::Null
 }
 
 /// Refuses a job that begins where the file of another one ends: how long that is by then is not

@@ -1,9 +1,9 @@
 //! Sorts the measurements of a run into the entries of fio's output: one for each copy of a job, or
 //! one for all jobs of a group that report together.
 
-use super::stats::{DirectionStats, JobEntry, with_figures};
+use super::stats::{DirectionStats, JobEntry, JobError, with_figures};
 use super::values::short_time_ns;
-use crate::jobs::{DescribedJob, DescribedJobs, JobWorkload};
+use crate::jobs::{DescribedJob, DescribedJobs, JobWorkload, StartFailure};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::shape::LatencyTarget;
@@ -40,7 +40,7 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
 pub(super) fn failed_jobs(described: &DescribedJobs, measurements: &[Measurement]) -> u64 {
     let mut failed = 0;
     for job in &described.jobs {
-        if job.fails_to_begin {
+        if job.start_failure.is_some() {
             failed += job.copies;
         }
         let mut failed_parts = BTreeSet::new();
@@ -124,6 +124,9 @@ fn add_creating_job(
     {
         last.entry.take_options(described, job);
         last.entry.jobs += job.copies;
+        if last.entry.error.is_none() {
+            last.entry.error = start_error(job);
+        }
         return;
     }
     let (entries, copies) = if is_grouped {
@@ -133,11 +136,21 @@ fn add_creating_job(
     };
     for _ in 0..entries {
         let mut entry = entry_without_figures(described, job, copies);
+        entry.error = start_error(job);
         entry.finds_no_file = described.value(job, "opendir").is_some();
         open.push(OpenEntry {
             entry,
             members: Vec::new(),
         });
+    }
+}
+
+/// The error of a job that fails before it begins. As in fio, one that may not make its file has
+/// none.
+fn start_error(job: &DescribedJob) -> Option<JobError> {
+    match job.start_failure {
+        Some(StartFailure::NoSize) => Some(JobError::named("EINVAL")),
+        Some(StartFailure::NoFileAllowed) | None => None,
     }
 }
 

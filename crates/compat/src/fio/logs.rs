@@ -94,7 +94,7 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
         for _ in job.workloads.len() as u64..job.copies {
             number += 1;
             // One that fails to begin writes none.
-            if job.workloads.is_empty() && !job.fails_to_begin {
+            if job.workloads.is_empty() && job.start_failure.is_none() {
                 add_logs(&mut files, described, job, number, &[]);
             }
         }

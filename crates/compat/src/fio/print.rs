@@ -13,7 +13,7 @@ use super::values::{Base, NumberForm, bytes};
 use crate::c_format::local_time;
 use crate::command::GivenArguments;
 use crate::job_command::JobCommand;
-use crate::jobs::{DescribedJob, DescribedJobs, SizeRange};
+use crate::jobs::{DescribedJob, DescribedJobs, SizeRange, StartFailure};
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind};
@@ -84,12 +84,19 @@ pub(super) struct FioPrinter {
 }
 
 impl FioPrinter {
-    /// A line for each copy of a job that may not make its file, as in fio.
+    /// A line for each copy of a job that fails before it begins, as in fio.
     fn failure_lines(&self) -> String {
         let mut text = String::new();
-        for job in self.described.jobs.iter().filter(|job| job.fails_to_begin) {
+        for job in &self.described.jobs {
+            let line = match job.start_failure {
+                Some(StartFailure::NoSize) => format!("{}: you need to specify size=\n", job.name),
+                Some(StartFailure::NoFileAllowed) => {
+                    "fio: file creation disallowed by allow_file_create=0\n".to_owned()
+                }
+                None => continue,
+            };
             for _ in 0..job.copies {
-                text.push_str("fio: file creation disallowed by allow_file_create=0\n");
+                text.push_str(&line);
             }
         }
         text
@@ -114,13 +121,17 @@ impl FioPrinter {
 
     /// The lines about the jobs, before the run.
     fn jobs_text(&self) -> String {
-        if !self.output.has_normal {
-            return String::new();
-        }
         let mut text = String::new();
         let mut threads = 0;
         let mut processes = 0;
         for job in &self.described.jobs {
+            // fio says so while it reads the option, whatever its output is.
+            if let Some(files) = job.opendir_files {
+                let _ = writeln!(text, "fio: opendir added {files} files");
+            }
+            if !self.output.has_normal {
+                continue;
+            }
             let (name, group) = (&job.name, job.group);
             let rw_option = self.value_or(job, "rw", "read");
             let rw = shown_rw(&rw_option);
@@ -142,11 +153,10 @@ impl FioPrinter {
                 processes += job.copies;
             }
         }
-        let _ = writeln!(
-            text,
-            "{EMULATES}\nStarting {}",
-            threads_and_processes(threads, processes)
-        );
+        if self.output.has_normal {
+            let started = threads_and_processes(threads, processes);
+            let _ = writeln!(text, "{EMULATES}\nStarting {started}");
+        }
         text
     }
 

@@ -5,7 +5,7 @@ use crate::drop_in::Started;
 use crate::fixture::{measurement, result, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
-    SizeRange, WorkloadFile,
+    SizeRange, StartFailure, WorkloadFile,
 };
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
@@ -1271,7 +1271,7 @@ fn job_that_may_not_make_its_file_fails_and_others_run() {
             DescribedJob {
                 name: "b".to_owned(),
                 copies: 2,
-                fails_to_begin: true,
+                start_failure: Some(StartFailure::NoFileAllowed),
                 ..DescribedJob::default()
             },
         ],
@@ -1289,4 +1289,65 @@ fn job_that_may_not_make_its_file_fails_and_others_run() {
         jobs.iter().map(figures).collect::<Vec<_>>(),
         [(Some(0), true), (Some(0), false), (Some(0), false)]
     );
+}
+
+/// As fio 3.33: a job without a size has EINVAL, and its copies count as failed.
+#[test]
+fn job_without_a_size_has_an_error_and_others_run() {
+    for (option_name, entries, errors) in [
+        ("thread", 3, vec![Some(22), Some(22), Some(0)]),
+        ("group_reporting", 1, vec![Some(22)]),
+    ] {
+        let described = DescribedJobs {
+            global: vec![option(option_name, None)],
+            jobs: vec![
+                DescribedJob {
+                    name: "b".to_owned(),
+                    copies: 2,
+                    start_failure: Some(StartFailure::NoSize),
+                    ..DescribedJob::default()
+                },
+                DescribedJob {
+                    name: "a".to_owned(),
+                    workloads: vec![JobWorkload {
+                        name: "a".to_owned(),
+                        target: 0,
+                        files: Vec::new(),
+                    }],
+                    copies: 1,
+                    ..DescribedJob::default()
+                },
+            ],
+        };
+        let mut printer = (request("--output-format=json --name=a").printer)(described);
+        let text = printer.end(&result(&[reads("a")]));
+        assert_eq!(printer.failed_code(), Some(2));
+        assert_eq!(text.stderr.matches("specify size=").count(), 2);
+        let printed: serde_json::Value = serde_json::from_str(&text.stdout).unwrap();
+        let jobs = printed["jobs"].as_array().unwrap();
+        assert_eq!(jobs.len(), entries, "{option_name}");
+        let found: Vec<Option<i64>> = jobs.iter().map(|job| job["error"].as_i64()).collect();
+        assert_eq!(found, errors);
+    }
+}
+
+/// fio counts the files that `opendir` adds while it reads the option, before any output.
+#[test]
+fn files_of_opendir_are_counted_before_the_output() {
+    for format in ["json", "normal", "terse"] {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![DescribedJob {
+                name: "a".to_owned(),
+                copies: 2,
+                opendir_files: Some(3),
+                ..DescribedJob::default()
+            }],
+        };
+        let arguments = format!("--output-format={format} --name=a");
+        let mut printer = (request(&arguments).printer)(described);
+        let text = printer.begin();
+        assert!(text.starts_with("fio: opendir added 3 files\n"), "{text}");
+        assert_eq!(text.lines().count() > 1, format == "normal", "{text}");
+    }
 }

@@ -8,8 +8,8 @@ use crate::measure::worker::WorkerSchedule;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, Stop, Workload};
 use diskproof_model::shape::{
-    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
-    FioSyncCall,
+    FileService, FioDraws, FioFiles, FioGenerator, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes,
+    FioSync, FioSyncCall,
 };
 
 /// Random blocks, each equally likely.
@@ -65,6 +65,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
         },
         align_bytes: 4096,
         random_percent: 100,
+        zones: Vec::new(),
         bytes_per_second: 0,
     };
     FioOrder {
@@ -74,6 +75,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
             repeats_all: false,
             verifies: false,
             seeds_places: false,
+            generator: FioGenerator::Tausworthe,
         },
         kinds: vec![kind(OpKind::Read), kind(OpKind::Write)],
         read_percent: 50,

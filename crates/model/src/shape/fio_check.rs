@@ -1,6 +1,6 @@
 //! Checks whether requests can be made in an order of fio that somebody else may have written.
 
-use super::fio_order::{FioKind, FioOrder, FioSyncCall};
+use super::fio_order::{FioKind, FioOrder, FioSyncCall, FioZoneSize};
 
 /// The most files: each takes memory.
 pub const FIO_FILES_MAX: u32 = 1 << 20;
@@ -17,6 +17,9 @@ impl FioOrder {
         }
         if self.unit_bytes == 0 || !self.kinds.iter().all(|kind| self.has_sizes(kind)) {
             return Some("sizes of operations that cannot be drawn");
+        }
+        if !self.kinds.iter().all(has_zones_that_can_be_drawn) {
+            return Some("zones that cannot be drawn");
         }
         let places = &self.places;
         if places.run.is_some_and(|run| run.run_ops == 0) {
@@ -94,11 +97,6 @@ impl FioOrder {
     /// True if every size of this kind can be drawn and put at a place.
     fn has_sizes(&self, kind: &FioKind) -> bool {
         let sizes = &kind.sizes;
-        let percents: u64 = sizes
-            .split
-            .iter()
-            .map(|share| u64::from(share.percent))
-            .sum();
         let fits_map = !self.places.is_mapped
             || (kind.align_bytes == u64::from(sizes.least_bytes)
                 && kind.align_bytes >= self.unit_bytes);
@@ -107,13 +105,32 @@ impl FioOrder {
             && kind.align_bytes > 0
             && kind.align_bytes <= BYTES_MAX
             && kind.random_percent <= 100
-            && percents <= 100
             && fits_map
-            && sizes
-                .split
-                .iter()
-                .all(|share| share.bytes >= sizes.least_bytes && share.bytes <= sizes.most_bytes)
+            && sizes.split.iter().all(|share| {
+                share.bytes >= sizes.least_bytes
+                    && share.bytes <= sizes.most_bytes
+                    && share.percent <= 100
+            })
     }
+}
+
+/// True if the zones have all places of a kind, and are parts of a file.
+fn has_zones_that_can_be_drawn(kind: &FioKind) -> bool {
+    let mut access_percent: u32 = 0;
+    let mut size_percent: u64 = 0;
+    let mut bytes: u64 = 0;
+    for zone in &kind.zones {
+        access_percent += u32::from(zone.access_percent);
+        match zone.size {
+            FioZoneSize::Percent(percent) => size_percent += u64::from(percent),
+            FioZoneSize::Bytes(size) => bytes = bytes.saturating_add(size),
+        }
+    }
+    let are_of_one_unit = size_percent == 0 || bytes == 0;
+    (kind.zones.is_empty() || access_percent == 100)
+        && size_percent <= 100
+        && bytes <= BYTES_MAX
+        && are_of_one_unit
 }
 
 #[cfg(test)]
@@ -122,8 +139,8 @@ mod tests {
     use crate::op::OpKind;
     use crate::plan::Workload;
     use crate::shape::{
-        FileService, FioDraws, FioFiles, FioLaw, FioLawKind, FioPlaceLaw, FioPlaces, FioSeed,
-        FioSizeShare, FioSizes, FioZones, RandomRun, RunFollow,
+        FileService, FioDraws, FioFiles, FioGenerator, FioLaw, FioLawKind, FioPlaceLaw,
+        FioPlaceZone, FioPlaces, FioSeed, FioSizeShare, FioSizes, FioZones, RandomRun, RunFollow,
     };
 
     fn good() -> FioOrder {
@@ -134,6 +151,7 @@ mod tests {
                 repeats_all: false,
                 verifies: false,
                 seeds_places: false,
+                generator: FioGenerator::Tausworthe,
             },
             kinds: vec![FioKind {
                 does: OpKind::Read,
@@ -145,6 +163,7 @@ mod tests {
                 },
                 align_bytes: 4096,
                 random_percent: 100,
+                zones: Vec::new(),
                 bytes_per_second: 0,
             }],
             read_percent: 0,
@@ -178,7 +197,7 @@ mod tests {
     #[test]
     fn orders_that_no_job_has_are_refused() {
         assert_eq!(good().fault(), None);
-        let changes: [fn(&mut FioOrder); 19] = [
+        let changes: [fn(&mut FioOrder); 21] = [
             |order| {
                 order.files.count = 1;
                 order.places.is_mapped = false;
@@ -211,6 +230,17 @@ mod tests {
                     range_bytes: 0,
                     skip_bytes: 4096,
                 });
+            },
+            |order| {
+                let share = |bytes, percent| FioSizeShare { bytes, percent };
+                order.kinds[0].sizes.split = vec![share(4096, 1), share(8192, 101)];
+            },
+            |order| {
+                let (access_percent, size) = (99, FioZoneSize::Percent(100));
+                order.kinds[0].zones = vec![FioPlaceZone {
+                    access_percent,
+                    size,
+                }];
             },
             |order| order.files.count = 0,
             |order| order.files.count = 4_000_000_000,

@@ -35,6 +35,13 @@ pub struct FioOrder {
 }
 
 impl FioOrder {
+    /// True if no two requests of a lap overlap: a map cuts large ones where they would, and a
+    /// shift register does not.
+    pub fn visits_no_block_twice(&self) -> bool {
+        let has_map = self.places.is_random && self.places.is_mapped;
+        has_map && self.draws.generator != FioGenerator::Lfsr
+    }
+
     /// True if all of its syncs only start to write out pages (`sync_file_range`), so that their
     /// time is none of a flush.
     pub fn syncs_ranges_only(&self) -> bool {
@@ -64,6 +71,24 @@ pub struct FioDraws {
     /// instead of at a seed that the user does not set.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seeds_places: bool,
+    /// What makes the numbers.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub generator: FioGenerator,
+}
+
+/// The generator of the random numbers of a job (`random_generator`). Directions of a mix and all
+/// places by a law have the one of 32 bits whatever the job sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FioGenerator {
+    /// L'Ecuyer's combined Tausworthe generator of 32 bits, fio's default.
+    #[default]
+    Tausworthe,
+    /// The one of 64 bits.
+    Tausworthe64,
+    /// A shift register that visits each block of a file once; other numbers are those of the
+    /// generator of 32 bits.
+    Lfsr,
 }
 
 /// Where the random numbers of a job begin.
@@ -90,10 +115,33 @@ pub struct FioKind {
     pub align_bytes: u64,
     /// The percentage of its offsets that are random, in a random job.
     pub random_percent: u8,
+    /// The zones among which its random places are drawn (`random_distribution=zoned`), from the
+    /// start on; empty where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zones: Vec<FioPlaceZone>,
     /// The bytes of it per second, where each kind of a mix has a rate; else 0. The kind that is
     /// due first is next.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub bytes_per_second: u64,
+}
+
+/// A zone of a file that has a share of the random places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FioPlaceZone {
+    /// The percentage of the places.
+    pub access_percent: u8,
+    /// Its part of the file.
+    pub size: FioZoneSize,
+}
+
+/// The part of a file that a zone is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FioZoneSize {
+    /// So many percent (`zoned`).
+    Percent(u8),
+    /// So many bytes (`zoned_abs`).
+    Bytes(u64),
 }
 
 /// The sizes of a kind of operation.
@@ -104,7 +152,7 @@ pub struct FioSizes {
     /// The largest size.
     pub most_bytes: u32,
     /// The sizes with their percentages, the rarest first; empty where all between the smallest
-    /// and the largest are as likely.
+    /// and the largest are as likely. The last one has what the sum lacks to 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub split: Vec<FioSizeShare>,
     /// True if sizes need not be multiples of the smallest.
@@ -126,7 +174,8 @@ pub struct FioSizeShare {
 pub struct FioPlaces {
     /// True of a random job.
     pub is_random: bool,
-    /// True if a map keeps random requests from visiting a block twice in a lap.
+    /// True if a map keeps random requests from visiting a block twice in a lap, or may stay away
+    /// because the generator does.
     pub is_mapped: bool,
     /// The law by which places are drawn; `None` where all are alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]

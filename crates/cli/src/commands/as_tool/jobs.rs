@@ -106,7 +106,7 @@ fn opened_printer(
     Ok(printer)
 }
 
-/// Prints the output of jobs that have no file, and so move nothing.
+/// Prints the output of jobs that have no file, and so move nothing, or fail before they begin.
 fn end_without_data(
     tool: &DropIn,
     request: &JobRequest,
@@ -126,7 +126,10 @@ fn end_without_data(
     };
     print_text(&printer.begin())?;
     print_end(printer.end_without_data())?;
-    Ok(Exit::Done)
+    Ok(match printer.failed_code() {
+        Some(code) => Exit::Tool(code),
+        None => Exit::Done,
+    })
 }
 
 /// Registers the files that jobs create and keep, so that none of them becomes an output file.

@@ -4,7 +4,7 @@
 use super::measuring::measure_as_tool;
 use super::output::{open_output_files, print_end, print_error, print_notes};
 use super::test_files::directory_of_test_file;
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, is_refused, report};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};
 use crate::output_sink::directory_of;
@@ -19,6 +19,8 @@ use diskproof_compat::{DropIn, DropInError, DropInLoad, LoadTarget, NextPrinter,
 use diskproof_device::OpenTarget;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
@@ -53,6 +55,12 @@ fn find_target(target: &LoadTarget, flags: &MeasuringFlags) -> Result<FoundTarge
         identity: identify_with_reserve(&existing, flags.destructive.keep_free, flags.verbosity())?,
         new_name,
     })
+}
+
+/// True if this user may not read it. Some tools have an exit code of its own for that, which is
+/// the error number of open(2).
+fn is_unreadable(path: &Path) -> bool {
+    accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS) == Err(Errno::ACCESS)
 }
 
 /// True if nothing has the name yet, not even a broken link.
@@ -93,7 +101,13 @@ pub(super) fn run(
                 // when it is interrupted.
                 print_end(printer.end_early())?;
             }
-            return ended;
+            return match ended {
+                Err(error) if is_unreadable(load.head().target.path()) && is_refused(&error) => {
+                    report(&error);
+                    Ok(Exit::Tool(tool.exits.unreadable))
+                }
+                ended => ended,
+            };
         }
         let Some(next) = load.next() else {
             return ended;

@@ -282,12 +282,17 @@ fn file_extents<'a>(
 
 /// Gives the new file of a copy the size that fio gives it. There is no file yet of which fio could
 /// take a percentage, so an offset in percent is 0 in the first lap and does not make the file
-/// longer. The copy moves as much, and starts again from its offset where that is less.
+/// longer, except that with a percentage fio rounds the place up (`get_start_offset` of its
+/// filesetup.c). The copy moves as much, and starts again from its offset where that is less.
 fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
     let extent = &job.extent;
     let block = job.smallest_block();
     let increment = bytes_or_zero(extent.increment).saturating_mul(copy);
-    let offset = bytes_or_zero(extent.offset).saturating_add(increment);
+    let mut offset = bytes_or_zero(extent.offset).saturating_add(increment);
+    if matches!(extent.offset, Amount::Percent(_)) || matches!(extent.increment, Amount::Percent(_))
+    {
+        offset = offset.next_multiple_of(job.start_unit());
+    }
     let file_bytes = match (extent.file_bytes, extent.size) {
         (Some(bytes), Some(size @ Amount::Percent(_))) => {
             let share = size.bytes(bytes).min(bytes.saturating_sub(offset));

@@ -14,6 +14,8 @@ use diskproof_model::shape::FioSizeShare;
 
 /// The most sizes that a range of sizes has.
 const RANGE_SIZES_MAX: u64 = 4096;
+/// A percentage of all.
+const PERCENT_ALL: u32 = 100;
 /// The form of `bssplit`.
 const SPLIT_FORM: &str = "write size/percent pairs, such as 4k/60:64k/40";
 
@@ -224,7 +226,11 @@ impl SplitEntry {
             bytes: given.size(size.trim())?,
             percent: match percent.trim() {
                 "" => None,
-                percent => Some(percent.parse().map_err(|_| given.error(SPLIT_FORM))?),
+                percent => {
+                    let percent: u32 = percent.parse().map_err(|_| given.error(SPLIT_FORM))?;
+                    // As in fio, 0 is no percentage, and more than all is all.
+                    (percent > 0).then_some(percent.min(PERCENT_ALL))
+                }
             },
         })
     }
@@ -234,7 +240,7 @@ impl SplitEntry {
 /// offsets to a size without a share, too, and hangs where only that one fits.
 pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<FioSizeShare>> {
     let entries = split_entries(given, text)?;
-    let percents = filled_percents(&entries);
+    let percents = fio_percents(given, &entries)?;
     refuse_undrawn(given, &entries, &percents)?;
     let mut shares = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -246,15 +252,33 @@ pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<
             _ => return Err(given.error("write sizes from 1 byte to less than 4 GiB")),
         }
     }
-    shares.sort_by_key(|share| share.percent);
-    Ok(shares)
+    // As in fio, which takes the rest of too much for a negative number.
+    shares.sort_by_key(|share| (share.percent <= PERCENT_ALL, share.percent));
+    let mut before: u32 = 0;
+    let mut smallest = u32::MAX;
+    let mut drawn = Vec::new();
+    for share in shares {
+        let percent = share.percent.min(PERCENT_ALL);
+        // Behind all is only what fits where nothing before it does.
+        if before >= PERCENT_ALL && share.bytes >= smallest {
+            continue;
+        }
+        before += percent;
+        if before >= PERCENT_ALL {
+            smallest = smallest.min(share.bytes);
+        }
+        drawn.push(FioSizeShare { percent, ..share });
+    }
+    Ok(drawn)
 }
 
 /// The sizes that fio draws, with their shares as weights.
 fn shares_of_split(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
     let mut shares = Vec::new();
-    for share in split_shares(given, text)? {
-        shares.push(BlockShare::new(share.bytes, share.percent));
+    let split = split_shares(given, text)?;
+    for share in drawn_shares(&split) {
+        // Also of a size that only ends a file.
+        shares.push(BlockShare::new(share.block_bytes, share.weight.max(1)));
     }
     match shares.as_slice() {
         [only] => Ok(one_size(only.block_bytes)),
@@ -291,16 +315,16 @@ fn refuse_undrawn(
 /// The sizes of a mix such as `4k/60:64k/40`.
 fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
     let entries = split_entries(given, text)?;
-    let percents = match entries.as_slice() {
-        // The only size has all operations, whatever its share is.
-        [_] => vec![100],
-        several => filled_percents(several),
-    };
-    // fio never draws a size with a share of 0, but aligns to it.
-    refuse_undrawn(given, &entries, &percents)?;
     let mut pairs = Vec::new();
-    for (index, entry) in entries.iter().enumerate() {
-        pairs.push(format!("{}/{}", entry.bytes, percents[index]));
+    if let [only] = entries.as_slice() {
+        // It has all operations, whatever its share is.
+        pairs.push(format!("{}/{PERCENT_ALL}", only.bytes));
+    } else {
+        for share in drawn_shares(&split_shares(given, text)?) {
+            if share.weight > 0 {
+                pairs.push(format!("{}/{}", share.block_bytes, share.weight));
+            }
+        }
     }
     let mix: BlockSplit = pairs
         .join(":")
@@ -312,9 +336,10 @@ fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>>
     }
 }
 
-/// The percent of each size of `bssplit`. As in fio, sizes without one divide what the others
-/// leave, all behind 100 % is cut off, and the last size has the rest.
-fn filled_percents(entries: &[SplitEntry]) -> Vec<u32> {
+/// The percentage of each size of `bssplit`, as fio reads it (`bssplit_ddir` of its options.c):
+/// sizes without one divide what the others leave. The only one of those has the rest, also where
+/// the others are more than all.
+fn fio_percents(given: GivenValue<'_>, entries: &[SplitEntry]) -> Translated<Vec<u32>> {
     let mut named_percent: u32 = 0;
     let mut unnamed = 0;
     for entry in entries {
@@ -323,18 +348,37 @@ fn filled_percents(entries: &[SplitEntry]) -> Vec<u32> {
             None => unnamed += 1,
         }
     }
-    let equal = 100_u32.saturating_sub(named_percent) / unnamed.max(1);
-    let mut left = 100;
-    let mut percents = Vec::new();
-    for entry in entries {
-        let percent = entry.percent.unwrap_or(equal).min(left);
+    if named_percent > PERCENT_ALL && unnamed > 1 {
+        // The words of fio 3.33.
+        return Err(given.error("bssplit percentages add to more than 100%"));
+    }
+    let equal = match (entries, PERCENT_ALL.checked_sub(named_percent)) {
+        ([_], _) => PERCENT_ALL,
+        (_, Some(left)) => left / unnamed.max(1),
+        (_, None) => u32::MAX,
+    };
+    Ok(entries
+        .iter()
+        .map(|entry| entry.percent.unwrap_or(equal))
+        .collect())
+}
+
+/// The percentages of the operations that sizes have: fio takes the rarest first, up to 100, and
+/// gives the rest to the last one. One has none where it only ends a file.
+fn drawn_shares(shares: &[FioSizeShare]) -> Vec<BlockShare> {
+    let mut left = PERCENT_ALL;
+    let mut drawn = Vec::new();
+    for (index, share) in shares.iter().enumerate() {
+        let is_last = index + 1 == shares.len();
+        let percent = if is_last {
+            left
+        } else {
+            share.percent.min(left)
+        };
         left -= percent;
-        percents.push(percent);
+        drawn.push(BlockShare::new(share.bytes, percent));
     }
-    if let Some(last) = percents.last_mut() {
-        *last += left;
-    }
-    percents
+    drawn
 }
 
 /// The sizes of `bsrange`, such as `4k-64k`, for a kind of operation.

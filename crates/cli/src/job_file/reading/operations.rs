@@ -1,6 +1,7 @@
 //! Reads the operations of a job and their places: direction, order, mix, distribution, gaps,
 //! zones.
 
+use super::order::{ZONED, ZONED_ABSOLUTE};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
@@ -9,7 +10,7 @@ use crate::standard_workloads::READS_ONLY_PERMILLE;
 use crate::workload::{BlockSize, Bytes, ReadShare, ValueError};
 use diskproof_model::op::OpKind;
 use diskproof_model::rw::{FIO_DIRECTIONS, Order, Rw};
-use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
+use diskproof_model::shape::{FioPlaceZone, FioZoneSize, RandomRun, RunFollow, ZoneStride};
 
 /// The `rwmixread` without the option, as in fio.
 const READ_PERCENT_DEFAULT: u64 = 50;
@@ -18,6 +19,8 @@ const RUN_FOLLOWS: [(&str, RunFollow); 2] = [
     ("sequential", RunFollow::Sequential),
     ("identical", RunFollow::Identical),
 ];
+/// The length of a run after which no random offset comes.
+const NO_RANDOM_OFFSET: i64 = -1;
 /// The values of `zonemode`; true where there are zones.
 const ZONE_MODES: [(&str, bool); 2] = [("none", false), ("strided", true)];
 
@@ -64,6 +67,10 @@ impl JobReader<'_> {
         };
         let (word, number) = given.text.split_once(':').unwrap_or((given.text, "0"));
         let rw: Rw = word.trim().parse().map_err(|why| given.error(why))?;
+        if rw.order == Order::Random {
+            let step = run_length(number.trim(), given.text.contains(':'));
+            return Ok(RwSetting { rw, step });
+        }
         let (bytes, is_back) = match number.trim().strip_prefix('-') {
             Some(back) => (given.size(back)?, true),
             None => (given.size(number.trim())?, false),
@@ -316,7 +323,16 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
         return Ok(());
     }
     let (law, number) = given.text.split_once(':').unwrap_or((given.text, ""));
-    if law != "zoned" {
+    if law == ZONED_ABSOLUTE && reader.has_fio_order()? {
+        // The zones are in the order.
+        return Ok(());
+    }
+    if law != ZONED {
+        let number = match number.split_once(':') {
+            // The centre behind the number is in the order.
+            Some((number, _)) if reader.has_fio_order()? => number,
+            _ => number,
+        };
         let distribution = law_with_number(given, law, number)?;
         let parsed = distribution.parse();
         job.flags.distribution = Some(parsed.map_err(|why: ValueError| given.error(why))?);
@@ -329,7 +345,13 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
              offset lies behind the file; remove one of the two",
         ));
     }
-    let Some(zones) = filled_zones(given.only_part(number, job.rw())?) else {
+    let text = match given.only_part(number, job.rw()) {
+        Ok(text) => text,
+        // Reads and writes have zones of their own in the order.
+        Err(_) if reader.has_fio_order()? => return Ok(()),
+        Err(why) => return Err(why),
+    };
+    let Some(zones) = filled_zones(text) else {
         return Err(
             given.error("write access/size pairs in percent, such as zoned:60/10:30/20:10/70")
         );
@@ -401,10 +423,79 @@ fn filled_zones(text: &str) -> Option<String> {
     Some(filled.join(":"))
 }
 
+/// The zones of the random places of a kind of operation, as fio reads them; none where the
+/// distribution has no zones. All have a share of the accesses, and a part of the file without a
+/// percentage is an equal part of the rest.
+pub(super) fn place_zones(given: GivenValue<'_>, kind: OpKind) -> Translated<Vec<FioPlaceZone>> {
+    let (law, list) = given.text.split_once(':').unwrap_or((given.text, ""));
+    if law != ZONED && law != ZONED_ABSOLUTE {
+        return Ok(Vec::new());
+    }
+    let mut zones = Vec::new();
+    let mut access_percent: u32 = 0;
+    let mut named_percent: u32 = 0;
+    let mut unnamed = Vec::new();
+    for entry in list_part(list, kind).split(':') {
+        let (access, size) = entry.split_once('/').unwrap_or((entry, ""));
+        let access = given.size(access.trim())?.min(u64::from(u8::MAX)) as u8;
+        access_percent += u32::from(access);
+        let size = size.trim();
+        let size = if law == ZONED_ABSOLUTE {
+            FioZoneSize::Bytes(if size.is_empty() {
+                0
+            } else {
+                given.size(size)?
+            })
+        } else {
+            let percent = if size.is_empty() {
+                0
+            } else {
+                given.size(size)?
+            };
+            if percent == 0 {
+                unnamed.push(zones.len());
+            }
+            named_percent += percent.min(100) as u32;
+            FioZoneSize::Percent(percent.min(100) as u8)
+        };
+        zones.push(FioPlaceZone {
+            access_percent: access,
+            size,
+        });
+    }
+    if access_percent != 100 || named_percent > 100 {
+        return Err(given.error(
+            "the accesses of the zones are 100 percent, and their sizes at most 100 percent",
+        ));
+    }
+    let equal = (100 - named_percent) / unnamed.len().max(1) as u32;
+    for index in unnamed {
+        zones[index].size = FioZoneSize::Percent(equal as u8);
+    }
+    Ok(zones)
+}
+
+/// The requests of a run with `rw=randread:8`. As in fio, which takes the digits in front
+/// (`str_rw_cb` of its options.c), `8k` is 8, and nothing there means that no offset is random.
+fn run_length(number: &str, is_given: bool) -> i64 {
+    let is_back = number.starts_with('-');
+    let digits = number.trim_start_matches(['-', '+']);
+    let end = digits
+        .find(|letter: char| !letter.is_ascii_digit())
+        .unwrap_or(digits.len());
+    match digits[..end].parse::<i64>() {
+        Ok(length) if is_back => -length,
+        Ok(length) if length > 0 => length,
+        _ if is_given => NO_RANDOM_OFFSET,
+        _ => 0,
+    }
+}
+
 /// `norandommap`: fio keeps a map of visited blocks only with uniform random offsets. The map
 /// never fills where offsets have another alignment.
 pub(super) fn set_map(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.requests.is_mapped = job.is_uniform() && !reader.flag("norandommap")?;
+    job.requests.is_mapped =
+        job.is_uniform() && !reader.has_zoned_places() && !reader.flag("norandommap")?;
     let shape = &mut job.flags.shape;
     shape.order.each_block_once = job.requests.is_mapped
         && shape.order.align_bytes.is_none()

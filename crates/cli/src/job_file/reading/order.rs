@@ -7,7 +7,7 @@
 //! (`fsync`, `fdatasync`) and of patterns (`random_run`, `in_order`, `zone_stride`).
 
 use super::files::service_named;
-use super::operations::{number_part, numbers_of_list};
+use super::operations::{number_part, numbers_of_list, place_zones};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::environment::PathKind;
@@ -18,17 +18,21 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::rw::{FIO_DIRECTIONS, Order, Rw};
 use diskproof_model::shape::{
-    FileService, FioDraws, FioFiles, FioKind, FioLaw, FioOrder, FioPlaceLaw, FioPlaces, FioSeed,
-    FioSizes, FioSync, FioSyncCall, FioZones, RandomRun,
+    FileService, FioDraws, FioFiles, FioGenerator, FioKind, FioLaw, FioOrder, FioPlaceLaw,
+    FioPlaces, FioSeed, FioSizes, FioSync, FioSyncCall, FioZones, RandomRun,
 };
 use std::path::Path;
 
-/// The engines of fio that take several requests before one has ended.
-const QUEUES: [&str; 3] = ["libaio", "io_uring", "posixaio"];
+/// The engines of fio that take several requests before one has ended; `vsync` also where it gathers
+/// one only (`fio_vsyncio_queue` of engines/sync.c).
+const QUEUES: [&str; 4] = ["libaio", "io_uring", "posixaio", "vsync"];
 /// The law of files of `file_service_type` without a number, as in fio (`FIO_DEF_ZIPF` and others).
 const ZIPF_DEFAULT: f64 = 1.1;
 const PARETO_DEFAULT: f64 = 0.2;
 const NORMAL_DEFAULT: f64 = 0.0;
+/// The word of a distribution in zones, and of one whose zones are in bytes.
+pub(super) const ZONED: &str = "zoned";
+pub(super) const ZONED_ABSOLUTE: &str = "zoned_abs";
 /// Options with which the plain patterns move other bytes than fio, unless they have this value.
 const OPTIONS_OF_ORDER: [(&str, &str); 9] = [
     ("bssplit", ""),
@@ -57,9 +61,10 @@ impl JobReader<'_> {
             matches!(engine, EngineKind::Sync | EngineKind::Mmap) && self.depth(engine)? > 1;
         let is_paced_mix = rw.is_mix() && (self.is_set("rate") || self.is_set("rate_iops"));
         let has_order_of_paces = !is_paced_mix || self.has_even_rates_of_all_kinds(rw)?;
-        let has_known_places = self.has_uniform_places() || self.has_order_of_law()?;
-        let is_default_generator =
-            matches!(self.text("random_generator"), None | Some("tausworthe"));
+        let has_known_places = rw.order == Order::Sequential
+            || self.has_uniform_places()
+            || self.has_zoned_places()
+            || self.has_order_of_law()?;
         let moves_once = rw
             .chains
             .iter()
@@ -70,7 +75,6 @@ impl JobReader<'_> {
             && !has_threads
             && has_order_of_paces
             && has_known_places
-            && is_default_generator
             && !self.searches_depth()?
             && !self.flag("fill_device")?
             && !self.flag("create_only")?
@@ -82,18 +86,32 @@ impl JobReader<'_> {
         matches!(self.text("random_distribution"), None | Some("random"))
     }
 
-    /// True if places that are not drawn alike are to be those of fio, because the blocks that
-    /// verify reads back follow from them, or the end of the job: with `ba` fio draws places behind
-    /// the end of the file. Their seed is known of one file in a repeated job.
+    /// True if random places are drawn in zones.
+    pub(super) fn has_zoned_places(&self) -> bool {
+        self.text("random_distribution")
+            .is_some_and(|law| law.starts_with(ZONED))
+    }
+
+    /// True if places that are not drawn alike can be those of fio. Their seed is known of one
+    /// file.
     fn has_order_of_law(&self) -> Translated<bool> {
         let is_one_file = self.bytes("nrfiles", 1)? == 1 && !self.has_several_names();
-        let is_repeated =
-            !self.is_set("randseed") && self.optional_flag("randrepeat")? != Some(false);
+        Ok(is_one_file && self.place_law()?.is_some())
+    }
+
+    /// True if places that are not drawn alike are to be those of fio, because the blocks that
+    /// verify reads back follow from them, or the end of the job: with `ba` fio draws places behind
+    /// the end of the file, and with zones in bytes, too. Zones in bytes and a centre of a law are
+    /// known to fio's order only.
+    fn needs_places_of_fio(&self) -> Translated<bool> {
+        let text = self.text("random_distribution").unwrap_or_default();
         let reads_back = self.has_verify() && self.written_rw()?.rw.changes_blocks();
-        Ok((reads_back || self.is_set("ba"))
-            && is_one_file
-            && is_repeated
-            && self.place_law()?.is_some())
+        let has_centre = text.matches(':').count() > 1;
+        if self.has_zoned_places() {
+            return Ok(reads_back || text.starts_with(ZONED_ABSOLUTE));
+        }
+        let needs_law = reads_back || self.is_set("ba") || has_centre;
+        Ok(self.has_order_of_law()? && needs_law)
     }
 
     fn has_verify(&self) -> bool {
@@ -103,7 +121,7 @@ impl JobReader<'_> {
     /// The law by which random places are drawn; `None` where all are alike, and of zones.
     fn place_law(&self) -> Translated<Option<FioLaw>> {
         match self.value("random_distribution")? {
-            Some(given) if !self.has_uniform_places() && !given.text.starts_with("zoned") => {
+            Some(given) if !self.has_uniform_places() && !self.has_zoned_places() => {
                 Ok(parsed_service(given)?.law())
             }
             _ => Ok(None),
@@ -126,7 +144,7 @@ impl JobReader<'_> {
             && setting.rw.changes_blocks()
             && self.has_verify()
             && self.flag("norandommap")?;
-        let has_law = setting.rw.order == Order::Random && self.has_order_of_law()?;
+        let has_law = setting.rw.order == Order::Random && self.needs_places_of_fio()?;
         Ok(setting.rw.is_mix()
             || setting.step != 0
             || has_sizes
@@ -169,17 +187,6 @@ impl JobReader<'_> {
             return Err(given.error(
                 "with random_distribution fio draws places behind the end of the file, and ends \
                  anywhere; remove one of the two",
-            ));
-        }
-        let has_sizes =
-            self.is_set("bssplit") || self.is_set("bsrange") || self.has_list_of_sizes();
-        let Some(generator) = self.value("random_generator")? else {
-            return Ok(());
-        };
-        if generator.text != "tausworthe" && has_sizes && self.begins_at_percent_of_new() {
-            return Err(generator.error(
-                "with several sizes and an offset in percent of a new file, fio ends anywhere; use \
-                 an offset in bytes, or remove random_generator",
             ));
         }
         Ok(())
@@ -233,7 +240,9 @@ impl JobReader<'_> {
             .iter()
             .all(|kind| kind.align_bytes == u64::from(kind.sizes.least_bytes));
         let law = if is_random { self.place_law()? } else { None };
-        let is_mapped = is_random && is_aligned && law.is_none() && !self.flag("norandommap")?;
+        let has_zones = is_random && self.has_zoned_places();
+        let is_mapped =
+            is_random && is_aligned && law.is_none() && !has_zones && !self.flag("norandommap")?;
         let mut kinds = made_kinds(all_kinds, rw, job.rw());
         if let [kind] = &mut kinds[..] {
             // Nothing else may be due before it.
@@ -289,16 +298,23 @@ impl JobReader<'_> {
                 bytes => align_bytes = bytes,
             }
         }
+        let never_random = self.written_rw()?.step < 0;
         let random_percent = match self.value("percentage_random")? {
+            _ if is_random && never_random => 0,
             Some(given) => given.size(number_part(given.text, kind))?.min(100) as u8,
             None => 100,
         };
         let bytes_per_second = self.paced_bytes_of(kind, sizes.least_bytes)?;
+        let mut zones = Vec::new();
+        if is_random && let Some(given) = self.value("random_distribution")? {
+            zones = place_zones(given, kind)?;
+        }
         Ok(FioKind {
             does: kind,
             sizes,
             align_bytes,
             random_percent,
+            zones,
             bytes_per_second,
         })
     }
@@ -345,6 +361,11 @@ impl JobReader<'_> {
             seed,
             repeats_all,
             verifies: job.flags.verify == Some(true) || job.flags.signs_only,
+            generator: match self.text("random_generator") {
+                Some("tausworthe64") => FioGenerator::Tausworthe64,
+                Some("lfsr") => FioGenerator::Lfsr,
+                _ => FioGenerator::Tausworthe,
+            },
             seeds_places: self.optional_flag("randrepeat")? == Some(false)
                 && (matches!(seed, FioSeed::Given(_)) || repeats_all),
         })

@@ -474,9 +474,10 @@ fn draws_behind_the_end_are_refused_where_they_are_not_known() {
     for (options, is_kept) in [
         ("offset=50%", true),
         ("offset=64k\nrandom_generator=lfsr", true),
-        ("offset=50%\nrandom_generator=lfsr", false),
+        ("offset=50%\nrandom_generator=lfsr", true),
         ("random_distribution=zipf\nrandseed=7", true),
-        ("random_distribution=zipf\nrandseed=7\nba=64k", false),
+        ("random_distribution=zipf\nrandseed=7\nba=64k", true),
+        ("random_distribution=zipf\nnrfiles=2\nba=64k", false),
     ] {
         let read = translated(&format!("{job}{options}\n"), AS_FIO);
         assert_eq!(read.is_ok(), is_kept, "{options}");

@@ -1,6 +1,7 @@
 //! Groups of jobs, their files and their targets.
 
 use super::*;
+use diskproof_compat::StartFailure;
 
 /// As fio 3.33, whose words these are.
 #[test]
@@ -18,8 +19,12 @@ fn no_file_is_made_where_none_may_be() {
     }
     for text in [new, several] {
         let text = format!("{text}allow_file_create=0\n");
-        let error = translated(&text, AS_FIO).unwrap_err();
-        assert!(error.contains("allow_file_create=0"), "{text}: {error}");
+        let read = translated(&text, AS_FIO).unwrap();
+        assert!(read.plan.workloads.is_empty(), "{text}");
+        assert_eq!(
+            read.jobs.jobs[0].start_failure,
+            Some(StartFailure::NoFileAllowed)
+        );
         // The scratch file of a measurement vanishes.
         translated(&text, CliOverrides::default()).unwrap();
     }
@@ -28,13 +33,9 @@ fn no_file_is_made_where_none_may_be() {
                 allow_file_create=0\nnumjobs=2\n";
     let read = translated(both, AS_FIO).unwrap();
     assert_eq!(names(&read.plan), ["a"]);
-    let failing: Vec<bool> = read
-        .jobs
-        .jobs
-        .iter()
-        .map(|job| job.fails_to_begin)
-        .collect();
-    assert_eq!(failing, [false, true]);
+    let failing: Vec<Option<StartFailure>> =
+        read.jobs.jobs.iter().map(|job| job.start_failure).collect();
+    assert_eq!(failing, [None, Some(StartFailure::NoFileAllowed)]);
     // An earlier job makes the file.
     let made = "[a]\nfilename=/data/new\nsize=1m\n[b]\nfilename=/data/new\nsize=1m\n\
                 allow_file_create=0\n";

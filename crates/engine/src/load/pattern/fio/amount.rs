@@ -159,7 +159,7 @@ impl WrittenBlocks {
     fn new(order: &FioOrder, limits: &FioLimits) -> Self {
         if !limits.reads_back {
             Self::Ignored
-        } else if order.places.is_random && order.places.is_mapped {
+        } else if order.visits_no_block_twice() {
             Self::Listed(OpAmount::default())
         } else {
             Self::ByPlace(BTreeMap::new())

@@ -119,7 +119,7 @@ impl Law {
                 None => 0,
             };
         }
-        let drawn = u64::from(draw.bits());
+        let drawn = draw.bits();
         match self.centre {
             Some(centre) => (numbers * centre) as u64,
             None => drawn,
@@ -154,7 +154,7 @@ impl Law {
     fn normal_number(&self, deviation: u64, draw: &mut Tausworthe) -> u64 {
         let mut sum = 0;
         for _ in 0..NORMAL_DRAWS {
-            sum += u64::from(draw.bits()) % (self.numbers + 1);
+            sum += draw.bits() % (self.numbers + 1);
         }
         let mean = sum.div_ceil(NORMAL_DRAWS);
         if deviation == 0 {
@@ -208,5 +208,5 @@ static SUMS: Mutex<Vec<ZetaSum>> = Mutex::new(Vec::new());
 
 /// A number from 0 to 1.
 fn unit(draw: &mut Tausworthe) -> f64 {
-    f64::from(draw.bits()) / f64::from(u32::MAX)
+    draw.bits() as f64 / f64::from(u32::MAX)
 }

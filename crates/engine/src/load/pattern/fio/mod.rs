@@ -13,12 +13,13 @@ mod draws;
 mod file_choice;
 mod law;
 mod places;
+mod shift_register;
 mod sizes;
 mod steps;
 mod tausworthe;
 mod walk;
 
 pub use amount::{FioAmount, FioLimits, OpAmount};
-pub use draws::drawn_file_bytes;
+pub use draws::{drawn_file_bytes, seed_of_places};
 pub(crate) use steps::FioSteps;
 pub use steps::{has_requests, mean_bytes};

@@ -1,10 +1,14 @@
 //! Chooses the place of the next request in a file, as fio does: behind the last one, at random, in
 //! runs or in zones.
 
-use super::draws::Draws;
+use super::draws::{Draws, seed_of_places};
 use super::law::PlaceLaw;
+use super::shift_register::ShiftRegister;
 use crate::load::pattern::unit_map::UnitMap;
-use diskproof_model::shape::{FioOrder, FioZones, RunFollow};
+use diskproof_model::shape::{
+    FioGenerator, FioOrder, FioPlaceZone, FioZoneSize, FioZones, RunFollow,
+};
+use std::ops::Range;
 
 /// The requests to a file so far, in its lap.
 #[derive(Debug, Clone)]
@@ -15,6 +19,8 @@ pub(super) struct FilePlaces {
     last: Vec<LastRequest>,
     /// The units that random requests have visited.
     map: Option<UnitMap>,
+    /// Draws each unit once in place of a map, where the job has such a generator.
+    register: Option<ShiftRegister>,
     /// The law by which places are drawn; `None` where all are alike.
     law: Option<PlaceLaw>,
 }
@@ -46,15 +52,18 @@ impl Place {
 }
 
 impl FilePlaces {
-    /// A file before its first lap.
-    pub(super) fn new(order: &FioOrder) -> Self {
-        let has_map = order.places.is_random && order.places.is_mapped;
-        let map = if has_map {
-            let units = order.drawn_bytes() / order.unit_bytes.max(1);
-            Some(UnitMap::with_open_end(units))
-        } else {
-            None
-        };
+    /// A file before its first lap; `run_seed` is that of a job that no run repeats.
+    pub(super) fn new(order: &FioOrder, run_seed: u32) -> Self {
+        let places = &order.places;
+        let units = order.drawn_bytes() / order.unit_bytes.max(1);
+        let has_register = order.draws.generator == FioGenerator::Lfsr;
+        let mut map = None;
+        let mut register = None;
+        if places.is_random && places.law.is_none() && has_register {
+            register = ShiftRegister::new(units, seed_of_places(order.draws, run_seed));
+        } else if places.is_random && places.is_mapped {
+            map = Some(UnitMap::with_open_end(units));
+        }
         let start = order.files.first_start;
         let unmoved = LastRequest {
             start: None,
@@ -64,6 +73,7 @@ impl FilePlaces {
             start,
             last: vec![unmoved; order.kinds.len()],
             map,
+            register,
             law: order.places.law.map(PlaceLaw::new),
         }
     }
@@ -76,6 +86,9 @@ impl FilePlaces {
         });
         if let Some(map) = &mut self.map {
             map.clear();
+        }
+        if let Some(register) = &mut self.register {
+            register.reset();
         }
     }
 
@@ -196,6 +209,14 @@ impl FilePlaces {
         if blocks == 0 {
             return None;
         }
+        if let Some(register) = &mut self.register {
+            return register.next();
+        }
+        let zones = &order.kinds[kind].zones;
+        if !zones.is_empty() {
+            let zone = drawn_zone(zones, draws.zones.percent(), blocks, align_bytes)?;
+            return Some(zone.start + draws.places.below(zone.end - zone.start));
+        }
         let block = draws.places.below(blocks);
         match &self.map {
             Some(map) if map.is_taken(block) => map.next_free(block),
@@ -232,4 +253,37 @@ impl FilePlaces {
             Some(top.wrapping_add_signed(gap))
         }
     }
+}
+
+/// The blocks of the zone that a drawn percentage falls into. As in fio, a file has no place where
+/// the zone in bytes ends behind it.
+fn drawn_zone(
+    zones: &[FioPlaceZone],
+    drawn_percent: u8,
+    blocks: u64,
+    align_bytes: u64,
+) -> Option<Range<u64>> {
+    let mut percent_end = 0;
+    let mut before = 0;
+    for zone in zones {
+        percent_end += zone.access_percent;
+        if drawn_percent > percent_end {
+            before += match zone.size {
+                FioZoneSize::Percent(percent) => u64::from(percent),
+                FioZoneSize::Bytes(bytes) => bytes,
+            };
+            continue;
+        }
+        return match zone.size {
+            FioZoneSize::Percent(percent) => {
+                let start = blocks * before / 100;
+                Some(start..start + blocks * u64::from(percent) / 100)
+            }
+            FioZoneSize::Bytes(bytes) => {
+                let end = (before + bytes) / align_bytes;
+                (end <= blocks).then_some(before / align_bytes..end)
+            }
+        };
+    }
+    None
 }

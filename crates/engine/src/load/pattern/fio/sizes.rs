@@ -3,8 +3,8 @@
 use super::tausworthe::Tausworthe;
 use diskproof_model::shape::FioSizes;
 
-/// A hundredth of the numbers that a generator draws.
-const PERCENT: u32 = u32::MAX / 100;
+/// Percentages of all.
+const PERCENT_ALL: u64 = 100;
 /// After so many draws that do not fit, the smallest size is taken. In fio they go on, up to
 /// billions where only the smallest of many sizes fits.
 const DRAWS_MAX: u32 = 1 << 20;
@@ -54,6 +54,7 @@ fn smallest_drawn(sizes: &FioSizes) -> u32 {
 
 /// A size of a mix by its percentage, and if that is too large, the next one that fits.
 fn size_of_split(sizes: &FioSizes, room_bytes: u64, generator: &mut Tausworthe) -> u32 {
+    let percent_numbers = generator.largest() / PERCENT_ALL;
     let drawn = generator.bits();
     let mut percent = 0;
     let mut bytes = 0;
@@ -62,8 +63,8 @@ fn size_of_split(sizes: &FioSizes, room_bytes: u64, generator: &mut Tausworthe) 
             continue;
         }
         bytes = share.bytes;
-        percent += share.percent;
-        if drawn / percent <= PERCENT && u64::from(bytes) <= room_bytes {
+        percent += u64::from(share.percent);
+        if drawn / percent <= percent_numbers && u64::from(bytes) <= room_bytes {
             break;
         }
     }

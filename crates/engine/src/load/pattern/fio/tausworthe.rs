@@ -1,11 +1,12 @@
-//! Generates the random numbers of fio, by L'Ecuyer's combined Tausworthe generator of 32 bits
+//! Generates the random numbers of fio, by L'Ecuyer's combined Tausworthe generators of 32 bits
 //! ("Maximally Equidistributed Combined Tausworthe Generators", Mathematics of Computation 65,
-//! 1996).
+//! 1996) and of 64 bits ("Tables of Maximally Equidistributed Combined LFSR Generators",
+//! Mathematics of Computation 68, 1999).
 
-/// As many numbers as a generator draws from.
-const NUMBERS: f64 = 4_294_967_296.0;
-/// The multiplier that spreads a seed over the components, as in fio.
-const SPREAD: u32 = 69069;
+/// The multiplier that spreads a seed over the components of 32 bits, as in fio.
+const SPREAD_32: u32 = 69069;
+/// The one of those of 64 bits.
+const SPREAD_64: u64 = 6_906_969_069;
 /// Where the spreading begins, as in fio.
 const SPREAD_START: u32 = 53;
 /// The numbers that fio drops after it has set the components.
@@ -14,76 +15,126 @@ const DROPPED: u32 = 6;
 /// The way of a component from a state to the next one, as shifts.
 #[derive(Debug, Clone, Copy)]
 struct ComponentLaw {
-    /// The bits of the state that go on.
-    kept: u32,
+    /// The low bits of the state that do not go on.
+    lost_bits: u32,
     kept_shift: u32,
     mixed_shift: u32,
     new_shift: u32,
-    /// The paper forbids states below this.
+    /// fio sets no state below this; the papers forbid some of them.
     least: u32,
 }
 
-/// The components of the paper.
-const LAWS: [ComponentLaw; 3] = [
-    ComponentLaw {
-        kept: !1,
-        kept_shift: 12,
-        mixed_shift: 13,
-        new_shift: 19,
-        least: 1,
-    },
-    ComponentLaw {
-        kept: !7,
-        kept_shift: 4,
-        mixed_shift: 2,
-        new_shift: 25,
-        least: 7,
-    },
-    ComponentLaw {
-        kept: !15,
-        kept_shift: 17,
-        mixed_shift: 3,
-        new_shift: 11,
-        least: 15,
-    },
+/// The components of 32 bits.
+const LAWS_32: [ComponentLaw; 3] = [
+    component(1, 12, 13, 19, 1),
+    component(3, 4, 2, 25, 7),
+    component(4, 17, 3, 11, 15),
 ];
 
-/// A generator.
+/// The components of 64 bits.
+const LAWS_64: [ComponentLaw; 5] = [
+    component(1, 10, 1, 53, 1),
+    component(9, 5, 24, 50, 7),
+    component(12, 29, 3, 23, 15),
+    component(17, 23, 5, 24, 33),
+    component(23, 8, 3, 33, 49),
+];
+
+const fn component(
+    lost_bits: u32,
+    kept_shift: u32,
+    mixed_shift: u32,
+    new_shift: u32,
+    least: u32,
+) -> ComponentLaw {
+    ComponentLaw {
+        lost_bits,
+        kept_shift,
+        mixed_shift,
+        new_shift,
+        least,
+    }
+}
+
+/// A generator: the states of its components.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Tausworthe([u32; LAWS.len()]);
+pub(super) enum Tausworthe {
+    Bits32([u32; LAWS_32.len()]),
+    Bits64([u64; LAWS_64.len()]),
+}
 
 impl Tausworthe {
-    /// The generator of a seed.
+    /// The generator of 32 bits of a seed.
     pub(super) fn new(seed: u32) -> Self {
         let mut state = SPREAD_START;
-        let states = LAWS.map(|law| {
-            state = state.wrapping_mul(SPREAD) ^ seed;
+        Self::Bits32(LAWS_32.map(|law| {
+            state = state.wrapping_mul(SPREAD_32) ^ seed;
             if state < law.least {
                 state += law.least;
             }
             state
-        });
-        let mut generator = Self(states);
-        for _ in 0..DROPPED {
-            generator.bits();
-        }
-        generator
+        }))
+        .begun()
     }
 
-    /// The next 32 random bits.
-    pub(super) fn bits(&mut self) -> u32 {
-        let mut bits = 0;
-        for (state, law) in self.0.iter_mut().zip(LAWS) {
-            let new = ((*state << law.mixed_shift) ^ *state) >> law.new_shift;
-            *state = ((*state & law.kept) << law.kept_shift) ^ new;
-            bits ^= *state;
+    /// The generator of 64 bits of a seed.
+    pub(super) fn wide(seed: u64) -> Self {
+        let mut state = u64::from(SPREAD_START);
+        Self::Bits64(LAWS_64.map(|law| {
+            state = state.wrapping_mul(SPREAD_64) ^ seed;
+            if state < u64::from(law.least) {
+                state += u64::from(law.least);
+            }
+            state
+        }))
+        .begun()
+    }
+
+    fn begun(mut self) -> Self {
+        for _ in 0..DROPPED {
+            self.bits();
         }
-        bits
+        self
+    }
+
+    /// The next random bits, up to [`Self::largest`].
+    pub(super) fn bits(&mut self) -> u64 {
+        match self {
+            Self::Bits32(states) => {
+                let mut bits = 0;
+                for (state, law) in states.iter_mut().zip(LAWS_32) {
+                    let new = ((*state << law.mixed_shift) ^ *state) >> law.new_shift;
+                    let kept = *state & (u32::MAX << law.lost_bits);
+                    *state = (kept << law.kept_shift) ^ new;
+                    bits ^= *state;
+                }
+                u64::from(bits)
+            }
+            Self::Bits64(states) => {
+                let mut bits = 0;
+                for (state, law) in states.iter_mut().zip(LAWS_64) {
+                    let new = ((*state << law.mixed_shift) ^ *state) >> law.new_shift;
+                    let kept = *state & (u64::MAX << law.lost_bits);
+                    *state = (kept << law.kept_shift) ^ new;
+                    bits ^= *state;
+                }
+                bits
+            }
+        }
+    }
+
+    /// The largest number of which all bits are random.
+    pub(super) fn largest(&self) -> u64 {
+        match self {
+            Self::Bits32(_) => u64::from(u32::MAX),
+            Self::Bits64(_) => u64::MAX,
+        }
     }
 
     /// A number below `end`.
     pub(super) fn below(&mut self, end: u64) -> u64 {
-        (end as f64 * (f64::from(self.bits()) / NUMBERS)) as u64
+        let numbers = self.largest() as f64 + 1.0;
+        (end as f64 * (self.bits() as f64 / numbers)) as u64
     }
 
     /// A percentage, from 1 to 100.

@@ -69,7 +69,7 @@ impl FioWalk {
             run_seed,
             draws: Draws::new(&order, choice.law(), run_seed),
             choice,
-            places: vec![FilePlaces::new(&order); order.files.count as usize],
+            places: vec![FilePlaces::new(&order, run_seed); order.files.count as usize],
             started: vec![0; order.kinds.len()],
             started_bytes: vec![0; order.kinds.len()],
             mix_kind: 0,
