@@ -63,6 +63,7 @@ mod tests {
     use diskproof_model::series::Cell;
     use diskproof_model::shape::LatencyTarget;
     use diskproof_model::stream::Streams;
+    use diskproof_model::trend::RunToRun;
 
     /// Stalls of a tenth of a second at uneven intervals.
     fn stutter(measurement: &mut Measurement) {
@@ -161,6 +162,36 @@ mod tests {
         assert!(!remedy.contains("chrt"), "{remedy}");
     }
 
+    /// The search for a depth, which found that of this workload.
+    fn search_that_found(workload: &str) -> TaskResult {
+        TaskResult::Depth(LatencySearch {
+            objection: None,
+            target: LatencyTarget {
+                latency_ns: 5_000_000,
+                percent: 99.0,
+                window_ns: 1_000_000_000,
+            },
+            depth: Some(32),
+            is_settled: true,
+            depth_max: 64,
+            trials: vec![DepthTrial {
+                workload: workload.to_owned(),
+                depth: 32,
+                requests: 1000,
+                late: 0,
+                holds: true,
+            }],
+        })
+    }
+
+    #[test]
+    fn search_for_a_depth_is_given_a_longer_window() {
+        let mut searched = known_to(0.1);
+        searched.results = vec![search_that_found("random-read-d32")];
+        let remedy = check(&searched).unwrap().remedy;
+        states(&remedy, &["(--latency-window)"]);
+    }
+
     #[test]
     fn rates_of_layers_and_of_depths_that_were_not_found_are_no_results() {
         let mut layers = fires();
@@ -176,24 +207,7 @@ mod tests {
 
         for (workload, is_reported) in [("random-read-d32", true), ("random-read-d1", false)] {
             let mut searched = fixture::faulty("random-read-d32", stutter);
-            searched.results = vec![TaskResult::Depth(LatencySearch {
-                objection: None,
-                target: LatencyTarget {
-                    latency_ns: 5_000_000,
-                    percent: 99.0,
-                    window_ns: 1_000_000_000,
-                },
-                depth: Some(32),
-                is_settled: true,
-                depth_max: 64,
-                trials: vec![DepthTrial {
-                    workload: workload.to_owned(),
-                    depth: 32,
-                    requests: 1000,
-                    late: 0,
-                    holds: true,
-                }],
-            })];
+            searched.results = vec![search_that_found(workload)];
             assert_eq!(check(&searched).is_some(), is_reported, "{workload}");
         }
     }
@@ -372,5 +386,44 @@ mod tests {
             .data
             .wall_ns *= 2;
         assert!(!check(&longer).unwrap().remedy.contains("--time"));
+    }
+
+    /// Where runs differ as much as the interval is wide, a longer one is no better.
+    #[test]
+    fn spread_from_run_to_run_is_not_narrowed_by_time() {
+        for (share, advises_time) in [(0.098, true), (0.0995, false)] {
+            let mut record = known_to(0.1);
+            let row = fixture::measured(&mut record, "random-read-d32");
+            let rate = row.figures.ops[&OpKind::Read].iops.value;
+            row.run_to_run = Some(RunToRun {
+                earlier_runs: 4,
+                lowest_iops: rate,
+                highest_iops: rate,
+                next_low_iops: rate * (1.0 - share),
+                next_high_iops: rate * (1.0 + share),
+                within_iops: None,
+            });
+            let remedy = check(&record).unwrap().remedy;
+            assert_eq!(remedy.contains("--time"), advises_time, "{share}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn processors_that_the_hypervisor_took_come_before_a_longer_time() {
+        for (share, advises_time) in [(0.04, true), (0.05, false)] {
+            let mut record = known_to(0.1);
+            record.host.stolen_share = Some(share);
+            let remedy = check(&record).unwrap().remedy;
+            assert_eq!(remedy.contains("--time"), advises_time, "{share}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn consequence_says_how_far_disks_may_differ() {
+        for (share, part) in [(0.1, "10 %"), (0.49, "49 %"), (0.6, "factor of two")] {
+            let claim = check(&known_to(share)).unwrap().claim;
+            let consequence = claim.split(". ").last().unwrap();
+            states(consequence, &[part]);
+        }
     }
 }
