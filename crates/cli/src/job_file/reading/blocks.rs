@@ -320,7 +320,14 @@ fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>>
         // It has all operations, whatever its share is.
         pairs.push(format!("{}/{PERCENT_ALL}", only.bytes));
     } else {
-        for share in drawn_shares(&split_shares(given, text)?) {
+        let mut shares = drawn_shares(&split_shares(given, text)?);
+        // As the author wrote them.
+        shares.sort_by_key(|share| {
+            entries
+                .iter()
+                .position(|entry| entry.bytes == u64::from(share.block_bytes))
+        });
+        for share in shares {
             if share.weight > 0 {
                 pairs.push(format!("{}/{}", share.block_bytes, share.weight));
             }

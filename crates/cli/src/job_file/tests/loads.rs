@@ -476,7 +476,6 @@ fn draws_behind_the_end_are_refused_where_they_are_not_known() {
         ("offset=64k\nrandom_generator=lfsr", true),
         ("offset=50%\nrandom_generator=lfsr", true),
         ("random_distribution=zipf\nrandseed=7", true),
-        ("random_distribution=zipf\nrandseed=7\nba=64k", true),
         ("random_distribution=zipf\nnrfiles=2\nba=64k", false),
     ] {
         let read = translated(&format!("{job}{options}\n"), AS_FIO);
