@@ -110,22 +110,27 @@ pub(crate) fn leave_in_journal(
     kept_in: Option<&Path>,
 ) -> LeftInJournal {
     let record = Arc::clone(record);
-    let has_file = kept_in.is_some();
+    let kept_in = kept_in.map(Path::to_owned);
     let keeping = Deferred::start_or_run(THREAD_NAME, move || {
-        let kept = journal.leave(&record);
-        if kept.is_err() && has_file {
-            // What stays is told below.
-            let _ = journal.end();
-        }
-        match (kept, journal.kept_file()) {
-            (Ok(()), Some(path)) => LeftInJournal::Record(path),
-            (Err(_), Some(path)) => LeftInJournal::EarlierState(path),
-            (_, None) => LeftInJournal::Nothing,
-        }
+        leave(&journal, &record, kept_in.as_deref())
     });
     match keeping.wait(ENDED_WITHIN) {
         Waited::Done(left) => left,
         Waited::TimedOut(_) | Waited::Lost => LeftInJournal::Unknown,
+    }
+}
+
+/// As [`leave_in_journal`], in a time that nothing bounds.
+fn leave(journal: &Journal, record: &Record, kept_in: Option<&Path>) -> LeftInJournal {
+    let kept = journal.leave(record);
+    if kept.is_err() && kept_in.is_some() {
+        // What stays is told below.
+        let _ = journal.end();
+    }
+    match (kept, journal.kept_file()) {
+        (Ok(()), Some(path)) => LeftInJournal::Record(path),
+        (Err(_), Some(path)) => LeftInJournal::EarlierState(path),
+        (_, None) => LeftInJournal::Nothing,
     }
 }
 
@@ -191,11 +196,10 @@ mod tests {
         let record = diskproof_analysis::fixture::record();
         let mut large = record.clone();
         large.ended_early = Some("x".repeat(DOCUMENT_BYTES_MAX));
-        let large = Arc::new(large);
         let left = |run_id: &str, kept_in: Option<&Path>| {
-            let journal = Arc::new(Journal::start(&place, run_id, None).unwrap());
+            let journal = Journal::start(&place, run_id, None).unwrap();
             journal.keep(&record).unwrap();
-            leave_in_journal(journal, &large, kept_in)
+            leave(&journal, &large, kept_in)
         };
         assert_eq!(left("a", Some(Path::new("a.json"))), LeftInJournal::Nothing);
         assert!(matches!(left("b", None), LeftInJournal::EarlierState(_)));

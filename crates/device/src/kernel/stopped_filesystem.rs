@@ -70,9 +70,9 @@ fn is_mounted_read_only(mount: &MountEntry) -> bool {
     mount.options.first().map(String::as_str) == Some("ro")
 }
 
-/// Returns `true` if ext4 has counted errors; `None` of a filesystem without such a count. The count
-/// lasts until the filesystem is checked: an error before the machine started, by the wall clock,
-/// has stopped nothing since.
+/// Returns `true` if ext4 has counted errors; `None` of a filesystem without such a count. The
+/// count lasts until the filesystem is checked: an error before the machine started, by the wall
+/// clock, has stopped nothing since.
 fn counts_errors(root: &SysRoot, mount: &MountEntry) -> Option<bool> {
     let device = root.block_device(&mount.device)?;
     let counts = root.sys.join("fs/ext4").join(device.file_name()?);
