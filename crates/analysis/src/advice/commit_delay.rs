@@ -1,7 +1,7 @@
 //! Advises on PostgreSQL's commit_delay: to leave it at 0, with the value to try where many
 //! sessions commit at the same time.
 
-use super::fitness::{
+use super::reasons_against::{
     find_row, half_width_or_max, leave_alone, mean_latency_text, reason_against_workloads,
 };
 use crate::trials::{COMMIT_DELAY_MAX_US, COMMIT_DELAY_USEFUL_US};

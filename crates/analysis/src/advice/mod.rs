@@ -2,11 +2,11 @@
 //! them, and the settings to leave alone.
 
 mod commit_delay;
-mod fitness;
 mod io_concurrency;
 mod mysql;
 mod postgres;
 mod random_page_cost;
+mod reasons_against;
 mod tried;
 mod wal_sync_method;
 

@@ -1,6 +1,6 @@
 //! Advises on `innodb_io_capacity` by the page writes of a profile for MySQL or MariaDB.
 
-use super::fitness::{leave_alone, reason_against_row};
+use super::reasons_against::{leave_alone, reason_against_row};
 use diskproof_model::advice::Advice;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;

@@ -1,9 +1,9 @@
 //! Collects the advice on the settings of PostgreSQL, in the order of their printing.
 
 use super::commit_delay::advise_commit_delay;
-use super::fitness::leave_alone;
 use super::io_concurrency::{advise_from_check, advise_from_sweep};
 use super::random_page_cost::advise_random_page_cost;
+use super::reasons_against::leave_alone;
 use super::tried::apply_trials;
 use super::wal_sync_method::advise_wal_sync_method;
 use diskproof_model::advice::Advice;

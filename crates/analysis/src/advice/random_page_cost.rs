@@ -1,7 +1,7 @@
 //! Advises on PostgreSQL's random_page_cost, which follows from the time of a random page over that
 //! of a sequential one, as far as the pages are not found in the cache.
 
-use super::fitness::{
+use super::reasons_against::{
     find_operations, half_width_or_max, leave_alone, mean_latency_text, reason_against_workloads,
 };
 use crate::checked::PAGE_BYTES;

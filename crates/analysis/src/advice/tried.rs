@@ -5,7 +5,7 @@
 //! The advice is in this order: settings with a basis in figures or trials, then
 //! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
 
-use super::fitness::leave_alone;
+use super::reasons_against::leave_alone;
 use super::wal_sync_method::SETTING as WAL_SYNC_METHOD;
 use diskproof_model::advice::{Advice, may_have_setting};
 use diskproof_model::digits::{figure_to_digits, rounded};

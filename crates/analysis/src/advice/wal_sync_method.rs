@@ -1,7 +1,7 @@
 //! Advises on PostgreSQL's wal_sync_method: the fastest of the methods that were measured, where it
 //! is faster by a margin that decides.
 
-use super::fitness::{half_width_or_max, leave_alone, reason_against_row};
+use super::reasons_against::{half_width_or_max, leave_alone, reason_against_row};
 use crate::checked::{PAGE_BYTES, has_usual_write_cache};
 use crate::estimate::largest_by;
 use diskproof_model::advice::Advice;

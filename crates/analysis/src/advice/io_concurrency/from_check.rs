@@ -1,7 +1,7 @@
 //! Advises on effective_io_concurrency by the random reads of `check` at depths 1 and 32.
 
 use super::setting::{BITMAP_SCANS, EFFECTIVE, GAIN_MIN, effective_setting};
-use crate::advice::fitness::{
+use crate::advice::reasons_against::{
     find_operations, half_width_or_max, leave_alone, reason_against_workloads,
 };
 use diskproof_model::advice::Advice;

@@ -4,7 +4,7 @@ use super::setting::{
     BITMAP_SCANS, CONCURRENCY_MAX, ConcurrencySetting, EFFECTIVE, GAIN_MIN, MAINTENANCE,
     effective_setting, maintenance_setting,
 };
-use crate::advice::fitness::{leave_alone, reason_against_rate};
+use crate::advice::reasons_against::{leave_alone, reason_against_rate};
 use diskproof_model::advice::{Advice, may_have_setting};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Record, TaskResult};

@@ -1,7 +1,7 @@
 //! Computes the value that makes a version of PostgreSQL keep so many requests in flight, and
 //! states the version's default.
 
-use crate::advice::fitness::leave_alone;
+use crate::advice::reasons_against::leave_alone;
 use diskproof_model::advice::Advice;
 
 /// The first version whose default is 16 (release notes of PostgreSQL 18); before, it is 1.

@@ -1,5 +1,5 @@
-//! Decides whether the figure of a workload is fit to become a setting, and writes the advice to
-//! leave a setting alone where it is not.
+//! Gives the reasons why the rate of a workload must not become a setting, and the advice to leave
+//! a setting alone. Finds the workloads that advice rests on.
 
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
@@ -115,13 +115,115 @@ pub(super) fn reason_against_rate(
              ({source_of_error})."
         ));
     }
-    let known = match half_width {
+    let precision = match half_width {
         Some(half_width) if half_width <= HALF_WIDTH_MAX => return None,
         Some(half_width) => format!("known only to ±{:.0} %", half_width * 100.0),
         None => "unknown".to_owned(),
     };
     Some(format!(
-        "Leave it unchanged, because the rate of {workload} is {known}. Measure longer (--time), \
-         or when the machine is quieter."
+        "Leave it unchanged, because the rate of {workload} is {precision}. Measure longer \
+         (--time), or when the machine is quieter."
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{self, states};
+    use diskproof_model::finding::Severity;
+    use diskproof_model::measurement::Hang;
+
+    const READS: &str = "random-read-d32";
+
+    fn index_of(record: &Record, name: &str) -> usize {
+        let mut rows = record.measurements.iter();
+        rows.position(|row| row.data.workload.name == name).unwrap()
+    }
+
+    /// The reason against the rate of a workload of this name.
+    fn reason(record: &Record, name: &str) -> Option<String> {
+        reason_against_row(record, index_of(record, name))
+    }
+
+    #[test]
+    fn only_requests_that_reach_the_disk_become_a_setting() {
+        assert_eq!(reason(&fixture::record(), READS), None);
+        for (name, used, is_usable) in [
+            (READS, CachePolicy::Cached, false),
+            (READS, CachePolicy::Buffered, false),
+            ("commit-fdatasync", CachePolicy::Cached, true),
+            ("commit-fdatasync", CachePolicy::Buffered, false),
+        ] {
+            let mut record = fixture::record();
+            fixture::measured(&mut record, name).data.cache.used = used;
+            match reason(&record, name) {
+                Some(text) if !is_usable => states(&text, &[name, "page cache"]),
+                other => assert_eq!(other.is_none(), is_usable, "{name} {used:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn objection_to_a_figure_is_named_by_its_code() {
+        let mut record = fixture::record();
+        let place = format!("/measurements/{}/data", index_of(&record, READS));
+        let finding = fixture::finding("served-from-cache", Severity::Failure, &place);
+        record.findings = vec![finding];
+        states(&reason(&record, READS).unwrap(), &["served-from-cache"]);
+        assert_eq!(reason(&record, "random-read-d1"), None);
+    }
+
+    /// A finding that objects to no figure by itself, on requests without an answer.
+    #[test]
+    fn hang_is_a_reason_of_its_own() {
+        let mut record = fixture::record();
+        let place = format!("/measurements/{}/data/hang", index_of(&record, READS));
+        record.findings = vec![fixture::finding("hung", Severity::Failure, &place)];
+        assert_eq!(reason(&record, READS), None, "it has no hang");
+        fixture::measured(&mut record, READS).data.hang = Some(Hang {
+            since_ns: 0,
+            lasted_ns: 1,
+            requests: 1,
+            late: false,
+        });
+        let text = reason(&record, READS).unwrap();
+        states(&text, &["had no answer (hung)"]);
+    }
+
+    #[test]
+    fn rate_becomes_a_setting_if_it_is_known_to_a_quarter() {
+        let record = fixture::record();
+        let index = index_of(&record, READS);
+        for (half_width, part) in [
+            (Some(0.25), None),
+            (Some(0.26), Some("±26 %")),
+            (None, Some("unknown")),
+        ] {
+            let found = reason_against_rate(&record, index, half_width);
+            match part {
+                Some(part) => states(&found.unwrap(), &[part]),
+                None => assert_eq!(found, None),
+            }
+        }
+        let unknown = Estimate::new(1, 5.0, None, "1/s");
+        assert_eq!(half_width_or_max(&unknown), HALF_WIDTH_MAX);
+    }
+
+    #[test]
+    fn first_workload_with_a_reason_gives_it() {
+        let mut record = fixture::record();
+        for (code, name) in [
+            ("served-from-cache", READS),
+            ("sync-method-differs", "random-read-d1"),
+        ] {
+            let place = format!("/measurements/{}/data", index_of(&record, name));
+            let finding = fixture::finding(code, Severity::Failure, &place);
+            record.findings.push(finding);
+        }
+        let names = [READS, "random-read-d1"];
+        let text = reason_against_workloads(&record, &names).unwrap();
+        states(&text, &["served-from-cache"]);
+        let names = ["not-measured", "random-write-d32"];
+        assert_eq!(reason_against_workloads(&record, &names), None);
+    }
 }
