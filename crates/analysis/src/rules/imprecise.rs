@@ -63,6 +63,7 @@ mod tests {
     use diskproof_model::series::Cell;
     use diskproof_model::shape::LatencyTarget;
     use diskproof_model::stream::Streams;
+    use diskproof_model::trend::RunToRun;
 
     /// Stalls of a tenth of a second at uneven intervals.
     fn stutter(measurement: &mut Measurement) {
@@ -372,5 +373,44 @@ mod tests {
             .data
             .wall_ns *= 2;
         assert!(!check(&longer).unwrap().remedy.contains("--time"));
+    }
+
+    /// Where runs differ as much as the interval is wide, a longer one is no better.
+    #[test]
+    fn spread_from_run_to_run_is_not_narrowed_by_time() {
+        for (share, advises_time) in [(0.098, true), (0.0995, false)] {
+            let mut record = known_to(0.1);
+            let row = fixture::measured(&mut record, "random-read-d32");
+            let rate = row.figures.ops[&OpKind::Read].iops.value;
+            row.run_to_run = Some(RunToRun {
+                earlier_runs: 4,
+                lowest_iops: rate,
+                highest_iops: rate,
+                next_low_iops: rate * (1.0 - share),
+                next_high_iops: rate * (1.0 + share),
+                within_iops: None,
+            });
+            let remedy = check(&record).unwrap().remedy;
+            assert_eq!(remedy.contains("--time"), advises_time, "{share}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn processors_that_the_hypervisor_took_come_before_a_longer_time() {
+        for (share, advises_time) in [(0.04, true), (0.05, false)] {
+            let mut record = known_to(0.1);
+            record.host.stolen_share = Some(share);
+            let remedy = check(&record).unwrap().remedy;
+            assert_eq!(remedy.contains("--time"), advises_time, "{share}: {remedy}");
+        }
+    }
+
+    #[test]
+    fn consequence_says_how_far_disks_may_differ() {
+        for (share, part) in [(0.1, "10 %"), (0.49, "49 %"), (0.6, "factor of two")] {
+            let claim = check(&known_to(share)).unwrap().claim;
+            let consequence = claim.split(". ").last().unwrap();
+            states(consequence, &[part]);
+        }
     }
 }

@@ -10,7 +10,7 @@ const PINGS_MIN: u64 = 9;
 
 /// Reports mean latencies of single requests that are known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
-    let mut hits: Vec<RoughMeanFinding> = Vec::new();
+    let mut hits: Vec<RoughMean> = Vec::new();
     for measured in real_rows(record) {
         let Some(ping) = &measured.row.figures.ping else {
             continue;
@@ -35,7 +35,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 /// A mean time that is only approximate.
-struct RoughMeanFinding {
+struct RoughMean {
     /// The requests and how well their mean is known, such as `of only 3 reads in ping`. The claim
     /// of the finding lists these fragments.
     claim: String,
@@ -48,7 +48,7 @@ fn rough_mean(
     measured: Measured<'_>,
     kind: OpKind,
     mean: &Estimate,
-) -> Option<RoughMeanFinding> {
+) -> Option<RoughMean> {
     // The estimate counts the means of requests that follow each other, which may be fewer.
     let count = measured.row.op(kind)?.data.count;
     let kind_name = kind.as_str();
@@ -57,7 +57,7 @@ fn rough_mean(
     let name = workload_name(record, measured.row);
     if count < PINGS_MIN {
         let count_path = format!("data/ops/{kind_name}/count");
-        return Some(RoughMeanFinding {
+        return Some(RoughMean {
             claim: format!("of only {requests} in {name}"),
             evidence: measured.evidence(&count_path, count as f64, PINGS_MIN as f64, "1"),
         });
@@ -69,8 +69,67 @@ fn rough_mean(
     let width_path = format!("{mean_path}/half_width_95");
     let half_width_ns = mean.half_width_95.unwrap_or(0.0);
     let half_width_max_ns = HALF_WIDTH_MAX * mean.value;
-    Some(RoughMeanFinding {
+    Some(RoughMean {
         claim: format!("of {requests} in {name} to ±{}", format_percent(width)),
         evidence: measured.evidence(&width_path, half_width_ns, half_width_max_ns, "ns"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::ping::ping_run;
+    use crate::fixture::{self, states};
+
+    /// So many reads one after another that take nearly the same time.
+    fn pinged(count: u64) -> Record {
+        let mut samples = Vec::new();
+        for number in 0..count {
+            samples.push((0, 100_000 + number % 3));
+        }
+        fixture::judge(ping_run(&samples))
+    }
+
+    /// Reads whose mean is known to this share of itself.
+    fn known_to(share: f64) -> Record {
+        let mut record = pinged(20);
+        let ping = record.measurements[0].figures.ping.as_mut().unwrap();
+        for latency in ping.latency.values_mut() {
+            latency.mean.half_width_95 = Some(share * latency.mean.value);
+        }
+        record
+    }
+
+    #[test]
+    fn fewer_than_nine_requests_have_an_approximate_mean() {
+        let diagnosis = check(&pinged(8)).unwrap();
+        assert_eq!(diagnosis.severity, Severity::Warning);
+        states(&diagnosis.claim, &["8 reads in ping"]);
+        let evidence = &diagnosis.evidence[0];
+        assert_eq!(evidence.path, "/measurements/0/data/ops/read/count");
+        assert_eq!((evidence.observed, evidence.threshold), (8.0, 9.0));
+        assert_eq!(check(&pinged(9)), None);
+    }
+
+    #[test]
+    fn mean_that_is_known_to_a_quarter_is_precise() {
+        assert_eq!(check(&known_to(0.25)), None);
+        let record = known_to(0.3);
+        let diagnosis = check(&record).unwrap();
+        states(&diagnosis.claim, &["20 reads in ping to ±30 %"]);
+        let evidence = &diagnosis.evidence[0];
+        let place = "/measurements/0/figures/ping/latency/read/mean/half_width_95";
+        assert_eq!(evidence.path, place);
+        let ping = record.measurements[0].figures.ping.as_ref().unwrap();
+        let mean = &ping.latency[&OpKind::Read].mean;
+        assert_eq!(Some(evidence.observed), mean.half_width_95);
+        assert_eq!(evidence.threshold, 0.25 * mean.value);
+    }
+
+    /// A mean of one request has no interval, and its count says why.
+    #[test]
+    fn workload_without_single_requests_is_no_ping() {
+        assert_eq!(check(&fixture::record()), None);
+        states(&check(&pinged(1)).unwrap().claim, &["1 read in ping"]);
+    }
 }

@@ -242,7 +242,7 @@ fn empty_workload(measured: Measured<'_>) -> Option<ImpreciseWorkload<'_>> {
 }
 
 /// The weight of an imprecise rate, and the figure that shows it.
-struct Judgement {
+struct WidthJudgement {
     severity: Severity,
     evidence: Evidence,
 }
@@ -254,11 +254,11 @@ fn judge_width(
     kind: OpKind,
     op: OpRow<'_>,
     width: f64,
-) -> Option<Judgement> {
+) -> Option<WidthJudgement> {
     let rate = &op.figures.iops;
     let Some(half_width) = rate.half_width_95 else {
         let wall_ns = measured.row.data.wall_ns as f64;
-        return Some(Judgement {
+        return Some(WidthJudgement {
             severity: Severity::Warning,
             evidence: measured.evidence("data/wall_ns", wall_ns, WALL_NS_MIN as f64, "ns"),
         });
@@ -266,13 +266,13 @@ fn judge_width(
     if width > WIDTH_NOTE {
         let place = format!("figures/ops/{}/iops/half_width_95", kind.as_str());
         let threshold = WIDTH_NOTE * rate.value;
-        return Some(Judgement {
+        return Some(WidthJudgement {
             severity: warning_if(width > HALF_WIDTH_MAX),
             evidence: measured.evidence(&place, half_width, threshold, "1/s"),
         });
     }
     if is_unsettled(measured.row) {
-        return Some(Judgement {
+        return Some(WidthJudgement {
             severity: Severity::Note,
             evidence: measured.evidence("figures/settled", 0.0, 1.0, "settled"),
         });
