@@ -144,7 +144,7 @@ fn load_metric(
     let mut pending = PendingMetric::new(metric, compared);
     pending.metric.op = Some(kind);
     pending.metric.headline = figure == Figure::Iops;
-    pending.is_load = true;
+    pending.is_of_observed_load = true;
     Some(pending)
 }
 

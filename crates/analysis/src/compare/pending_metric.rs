@@ -35,7 +35,7 @@ pub(super) struct PendingMetric {
     /// That of [`ComparedFigure`].
     measured_ns: Option<u64>,
     /// It is a metric of an observed load, of which neither side is better.
-    pub is_load: bool,
+    pub is_of_observed_load: bool,
     /// The ratio; `None` where the metric is not comparable, or too little was measured.
     ratio: Option<RatioEstimate>,
 }
@@ -67,7 +67,7 @@ impl PendingMetric {
             },
             runs: a.figure.logs.len().min(b.figure.logs.len()),
             measured_ns: compared.measured_ns,
-            is_load: false,
+            is_of_observed_load: false,
             ratio: None,
         };
         if let Some(ratio) = compared.ratio
@@ -104,7 +104,7 @@ impl PendingMetric {
         if !self.metric.reasons.is_empty() {
             return Judgement::without_advice(Verdict::NotComparable);
         }
-        if self.is_load {
+        if self.is_of_observed_load {
             return Judgement::without_advice(Verdict::Observed);
         }
         match (&self.ratio, p_value) {
@@ -218,9 +218,9 @@ mod tests {
             code: "span-differs".to_owned(),
             why: String::new(),
         }];
-        for is_load in [false, true] {
+        for is_of_observed_load in [false, true] {
             let mut pending = PendingMetric::new("w.iops".to_owned(), compared(&reasons));
-            pending.is_load = is_load;
+            pending.is_of_observed_load = is_of_observed_load;
             let metric = decided(pending);
             assert_eq!(metric.verdict, Verdict::NotComparable);
             assert_eq!((metric.ratio, metric.p_value), (None, None));
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn observed_load_has_a_ratio_and_no_judgement() {
         let mut pending = PendingMetric::new("w.iops".to_owned(), compared(&[]));
-        pending.is_load = true;
+        pending.is_of_observed_load = true;
         let metric = decided(pending);
         assert_eq!(metric.verdict, Verdict::Observed);
         assert!(metric.ratio.is_some());

@@ -230,7 +230,7 @@ impl PartOfRun {
                     target: other_target,
                     name,
                 };
-                add_differences_of(
+                add_differences_between(
                     MeasuredWorkload::find(TYPICAL_NAME, &typical, typical_key),
                     MeasuredWorkload::find(RUN_NAME, &run, key),
                     &mut reasons,
@@ -241,21 +241,21 @@ impl PartOfRun {
                 add_survey_differences(&typical, &run, SurveyPart::Access, &mut reasons)
             }
             Self::Step(step) => {
-                add_differences_of(
+                add_differences_between(
                     StepOfRun::find(TYPICAL_NAME, &typical, *step),
                     StepOfRun::find(RUN_NAME, &run, *step),
                     &mut reasons,
                 );
             }
             Self::Inserts(load) => {
-                add_differences_of(
+                add_differences_between(
                     InsertsOfRun::find(TYPICAL_NAME, &typical, load),
                     InsertsOfRun::find(RUN_NAME, &run, load),
                     &mut reasons,
                 );
             }
             Self::Search(subject) => {
-                add_differences_of(
+                add_differences_between(
                     SearchedRate::find(TYPICAL_NAME, &typical, subject),
                     SearchedRate::find(RUN_NAME, &run, subject),
                     &mut reasons,
@@ -355,7 +355,11 @@ impl PartOfRun {
 }
 
 /// Adds the differences of a part that both runs have.
-fn add_differences_of<T: Compared>(typical: Option<T>, part: Option<T>, reasons: &mut Reasons) {
+fn add_differences_between<T: Compared>(
+    typical: Option<T>,
+    part: Option<T>,
+    reasons: &mut Reasons,
+) {
     if let (Some(typical), Some(part)) = (typical, part) {
         typical.add_differences(part, reasons);
     }
@@ -367,7 +371,7 @@ fn add_survey_differences(
     part: SurveyPart,
     reasons: &mut Reasons,
 ) {
-    add_differences_of(
+    add_differences_between(
         SurveyOfRun::find(TYPICAL_NAME, typical, part),
         SurveyOfRun::find(RUN_NAME, run, part),
         reasons,
@@ -383,9 +387,13 @@ fn add_faults<T: Compared>(part: Option<T>, reasons: &mut Reasons) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture;
+    use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::inserted::inserted;
+    use crate::fixture::{self, surveyed};
+    use diskproof_model::files::FileOperation;
     use diskproof_model::measurement::StopReason;
-    use diskproof_model::plan::{EngineChoice, EngineKind};
+    use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind};
+    use diskproof_model::record::TaskResult;
 
     const RANDOM_READS: &str = "random-read-d32";
 
@@ -496,5 +504,64 @@ mod tests {
         let part = PartOfRun::Workload("no-such-workload".to_owned());
         assert_eq!(part.faults(&record, 0), []);
         assert_eq!(part.differences(&record, 0, &record, 0), []);
+    }
+
+    /// Each figure of a survey stands on its target, and each part finds its own fault.
+    #[test]
+    fn parts_of_a_survey_have_figures_and_faults_of_their_own() {
+        let record = surveyed::record();
+        let found: Vec<(PartOfRun, Figure)> = representative_figures(&record)
+            .into_iter()
+            .map(|figure| (figure.part, figure.figure))
+            .collect();
+        let curve = (PartOfRun::Curve, Figure::CurveAverage);
+        let access = (PartOfRun::Access, Figure::AccessTime);
+        assert_eq!(found, [curve, access]);
+        let codes = |part: PartOfRun, record: &Record| -> Vec<String> {
+            let faults = part.faults(record, 0);
+            faults.into_iter().map(|fault| fault.code).collect()
+        };
+        let failed_curve = surveyed::faulty(|survey| survey.curve[3].errors = 1);
+        assert!(codes(PartOfRun::Curve, &failed_curve).contains(&"io-errors".to_owned()));
+        let mut failed_access = surveyed::record();
+        let surface = failed_access.surface_mut().unwrap();
+        surface.data.access_errors.insert("EIO".to_owned(), 1);
+        assert_eq!(codes(PartOfRun::Access, &failed_access), ["io-errors"]);
+        assert!(codes(PartOfRun::Curve, &failed_access).is_empty());
+    }
+
+    #[test]
+    fn parts_of_a_survey_find_their_differences() {
+        let record = surveyed::record();
+        let mut typical = surveyed::record();
+        let surface = typical.surface_mut().unwrap();
+        surface.data.cache.used = CachePolicy::Buffered;
+        for part in [PartOfRun::Curve, PartOfRun::Access] {
+            assert_eq!(part.differences(&record, 0, &record, 0), []);
+            let differences = part.differences(&record, 0, &typical, 0);
+            assert_eq!(differences.len(), 1, "{differences:?}");
+            assert_eq!(differences[0].code, "cache-differs");
+        }
+    }
+
+    #[test]
+    fn steps_on_files_and_inserts_represent_a_run() {
+        let step = file_step(FileOperation::Create, &[1000, 1010, 990]);
+        let files = files_record("files", files_plan(), vec![step]);
+        let figure = representative_figures(&files).remove(0);
+        let step = files.files().unwrap().steps[0].data.step;
+        assert_eq!(figure.part, PartOfRun::Step(step));
+        assert_eq!(figure.metric, format!("{}.iops", step.name()));
+        let inserts = inserted("inserts", &[400.0, 404.0, 396.0]);
+        let figure = representative_figures(&inserts).remove(0);
+        assert_eq!(figure.part, PartOfRun::Inserts("fdatasync-c1".to_owned()));
+        assert_eq!(figure.part.faults(&inserts, 0), []);
+        let mut others = inserted("others", &[400.0, 404.0, 396.0]);
+        let TaskResult::Inserts(server) = &mut others.results[0] else {
+            panic!("{:?}", others.results);
+        };
+        server.loads[0].data.load.clients = 4;
+        let differences = figure.part.differences(&inserts, 0, &others, 0);
+        assert_eq!(differences[0].code, "load-differs");
     }
 }

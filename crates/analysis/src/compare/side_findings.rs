@@ -5,12 +5,12 @@ use super::sides::{RunGroup, named_runs};
 use diskproof_model::comparison::SideFinding;
 
 /// The failures and warnings of a side's runs about their disks, failures first.
-pub(super) fn side_findings(group: &RunGroup<'_>, letter: &str) -> Vec<SideFinding> {
-    let mut found = Vec::new();
-    for named in named_runs(group, letter) {
+pub(super) fn side_findings(group: &RunGroup<'_>, side_letter: &str) -> Vec<SideFinding> {
+    let mut findings = Vec::new();
+    for named in named_runs(group, side_letter) {
         for finding in &named.run.record.findings {
             if finding.is_trouble_of_disk() {
-                found.push(SideFinding {
+                findings.push(SideFinding {
                     run: named.name.clone(),
                     code: finding.code.clone(),
                     severity: finding.severity,
@@ -20,8 +20,8 @@ pub(super) fn side_findings(group: &RunGroup<'_>, letter: &str) -> Vec<SideFindi
             }
         }
     }
-    found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
-    found
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
 }
 
 #[cfg(test)]

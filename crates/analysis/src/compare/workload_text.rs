@@ -182,6 +182,7 @@ pub(super) fn percent_text(share: f64) -> String {
 mod tests {
     use super::*;
     use diskproof_model::plan::SyncCall;
+    use diskproof_model::sync::WriteFlag;
 
     #[test]
     fn first_zone_says_what_the_numbers_are() {
@@ -272,6 +273,9 @@ mod tests {
             },
             SyncPolicy::Shared { call },
             SyncPolicy::OtherDescriptor { call },
+            SyncPolicy::WithWrite {
+                flag: WriteFlag::OpenDsync,
+            },
         ];
         assert_all_differ(&policies.map(sync_text));
         assert_eq!(sync_text(every(0)), sync_text(every(1)));
@@ -294,5 +298,19 @@ mod tests {
             concurrent_text(&["scan".to_owned()]),
             shape_text(&LoadShape::default()),
         ]);
+    }
+
+    #[test]
+    fn transaction_states_its_reads_its_log_and_its_writes() {
+        let transaction = Transaction {
+            reads: 4,
+            log_bytes: 8192,
+            log_span_bytes: 1 << 20,
+            writes: 1,
+        };
+        assert_eq!(
+            transaction_text(Some(&transaction)),
+            "4 reads, a log record of 8 KiB, 1 write"
+        );
     }
 }

@@ -37,7 +37,7 @@ struct AmplifiedWorkload<'a> {
     target: &'a TargetIdentity,
     direction: Direction,
     /// The bytes that the disk moved, without those of other programs.
-    bytes: u64,
+    own_bytes: u64,
     /// All that the disk moved.
     moved_bytes: u64,
     /// The bytes that the workload requested in this direction.
@@ -52,13 +52,13 @@ impl AmplifiedWorkload<'_> {
     /// `it read 8 MiB, 2.0 times the 4 MiB that were requested`
     fn clause(&self) -> String {
         let verb = self.direction.past_tense();
-        let moved = format_bytes(self.bytes);
+        let moved = format_bytes(self.own_bytes);
         if self.asked_bytes == 0 {
             return format!("it {verb} {moved}, although no such operation was requested");
         }
         format!(
             "it {verb} {moved}, {:.1} times the {} that were requested",
-            self.bytes as f64 / self.asked_bytes as f64,
+            self.own_bytes as f64 / self.asked_bytes as f64,
             format_bytes(self.asked_bytes)
         )
     }
@@ -108,7 +108,7 @@ fn amplified_workload<'a>(
         .device
         .others
         .iter()
-        .map(|one| one.read_bytes)
+        .map(|process| process.read_bytes)
         .sum();
     let own_reads = excess.reads.saturating_sub(read_by_others);
     let moved_by_direction = [
@@ -130,7 +130,7 @@ fn amplified_workload<'a>(
         measured,
         target,
         direction: moved.direction,
-        bytes: moved.asked_bytes + moved.excess_bytes,
+        own_bytes: moved.asked_bytes + moved.excess_bytes,
         moved_bytes: moved.moved_bytes,
         asked_bytes: moved.asked_bytes,
         threshold_bytes: moved.asked_bytes as f64 + moved.excess_min(total_bytes),
@@ -185,7 +185,7 @@ struct MovedBytes {
     asked_bytes: u64,
     /// Bytes beyond the request that are not another program's.
     excess_bytes: u64,
-    /// A smaller excess is usual in this direction; `None` where any excess is.
+    /// A smaller excess is usual in this direction; `None` where an excess of any size is.
     usual_bytes: Option<u64>,
 }
 
@@ -586,5 +586,65 @@ mod tests {
             let record = fixture::judge(run);
             assert_eq!(check(&record), None, "seed {seed}");
         }
+    }
+
+    /// Random writes for which the disk wrote this many tenths of the bytes requested.
+    fn written_tenths(tenths: u64) -> Record {
+        fixture::faulty("random-write-d32", |measurement| {
+            measurement.device.write_bytes = measurement.asked.write_bytes / 10 * tenths;
+        })
+    }
+
+    #[test]
+    fn excess_is_a_warning_from_the_whole_request_on() {
+        for (tenths, severity) in [
+            (14, None),
+            (16, Some(Severity::Note)),
+            (19, Some(Severity::Note)),
+            (20, Some(Severity::Warning)),
+        ] {
+            let found = check(&written_tenths(tenths)).map(|finding| finding.severity);
+            assert_eq!(found, severity, "{tenths}");
+        }
+    }
+
+    /// A mix through the page cache, for which the disk moved too much in both directions.
+    #[test]
+    fn direction_with_the_larger_excess_is_named() {
+        for (reads, writes, counter) in [(3, 6, "write_bytes"), (6, 3, "read_bytes")] {
+            let record = fixture::faulty("mixed-random", |measurement| {
+                measurement.cache.used = CachePolicy::Buffered;
+                measurement.device.read_bytes = measurement.asked.read_bytes * reads;
+                measurement.device.write_bytes = measurement.asked.write_bytes * writes;
+            });
+            let evidence = &check(&record).unwrap().evidence[0];
+            let path = format!("/measurements/6/data/device/{counter}");
+            assert_eq!(evidence.path, path);
+        }
+    }
+
+    #[test]
+    fn cause_names_a_buffered_loop_device_and_processes_that_are_hidden() {
+        let mut record = written_tenths(80);
+        states(&check(&record).unwrap().claim, &["No process"]);
+        record.measurements[4].data.device.others_hidden = 7;
+        states(&check(&record).unwrap().claim, &["7 processes"]);
+        // To root nothing is hidden.
+        record.host.uid = 0;
+        states(&check(&record).unwrap().claim, &["No process"]);
+        record.targets[0].layers[0].backing_direct = Some(false);
+        let diagnosis = check(&record).unwrap();
+        states(&diagnosis.remedy, &["losetup --direct-io=on"]);
+    }
+
+    /// Several disks below a target hold copies, also without a layer of the kernel's RAID.
+    #[test]
+    fn target_on_two_disks_moves_more_on_purpose() {
+        let mut record = written_tenths(80);
+        assert!(own_excess_write_bytes(&record, 4).is_some());
+        let second = fixture::layer("sdb", LayerKind::Disk, &[]);
+        record.targets[0].layers.push(second);
+        assert_eq!(check(&record), None);
+        assert_eq!(own_excess_write_bytes(&record, 4), None);
     }
 }

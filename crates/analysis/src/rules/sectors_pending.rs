@@ -80,4 +80,24 @@ mod tests {
         let flash = faulty(|disk| disk.pending_sectors = Some(1));
         assert_eq!(one(&flash, "sectors-pending").severity, Severity::Warning);
     }
+
+    #[test]
+    fn each_count_is_enough_and_only_flash_is_spared_a_failure() {
+        for (pending, uncorrectable, count) in [(1, 0, "pending"), (0, 1, "uncorrectable")] {
+            let record = faulty_rotating(|disk| {
+                disk.pending_sectors = Some(pending);
+                disk.uncorrectable_sectors = Some(uncorrectable);
+                // It does not say whether anything turns.
+                disk.rotation_rpm = None;
+            });
+            let finding = one(&record, "sectors-pending");
+            assert_eq!(finding.severity, Severity::Failure);
+            let paths: Vec<&str> = finding
+                .evidence
+                .iter()
+                .map(|evidence| evidence.path.as_str())
+                .collect();
+            assert_eq!(paths, [format!("/health/0/{count}_sectors")]);
+        }
+    }
 }

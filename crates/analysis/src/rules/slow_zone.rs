@@ -369,4 +369,62 @@ mod tests {
         let stale = solid(|disk| disk.slow = vec![(0.2..0.3, 0.5)]);
         assert!(check(&stale.record(1)).is_some());
     }
+
+    /// A dip of so many points that lost this share of the rate.
+    fn dip(points: usize, loss: f64) -> Dip {
+        Dip {
+            first: 10,
+            last: 9 + points,
+            rate: 1e8 * (1.0 - loss),
+            neighbours_rate: 1e8,
+        }
+    }
+
+    #[test]
+    fn single_point_must_be_deep_and_a_disk_without_arm_needs_three() {
+        for (mechanics, points, loss, is_zone) in [
+            (Mechanics::Rotating, 1, 0.15, false),
+            (Mechanics::Rotating, 1, 0.17, true),
+            (Mechanics::Unknown, 1, 0.15, false),
+            (Mechanics::Rotating, 2, 0.14, true),
+            (Mechanics::Solid, 2, 0.5, false),
+            (Mechanics::Solid, 3, 0.14, true),
+        ] {
+            let found = is_wide_or_deep_enough(&dip(points, loss), mechanics);
+            assert_eq!(found, is_zone, "{mechanics:?} {points} {loss}");
+        }
+    }
+
+    #[test]
+    fn curve_that_scatters_has_no_zones() {
+        for (scatter, has_zones) in [(0.25, true), (0.26, false)] {
+            let shape = Shape {
+                points: Vec::new(),
+                scatter,
+                own_error: None,
+                dips: Vec::new(),
+                levels: Vec::new(),
+            };
+            assert_eq!(may_have_zones(&shape, Mechanics::Solid), has_zones);
+        }
+    }
+
+    /// The first of two equally slow stretches was not read again.
+    #[test]
+    fn stretch_that_was_read_once_does_not_count_beside_a_confirmed_one() {
+        let disk = rotating(|disk| {
+            for start in [0.2, 0.6] {
+                disk.slow.push((start..start + 0.05, 0.5));
+            }
+        });
+        let mut run = disk.run(1);
+        let found = check(&surveyed::judge(run.clone())).unwrap();
+        states(&found.claim, &["2 stretches"]);
+        for point in &mut run.surface.curve[..80] {
+            point.later_bytes_per_second = None;
+        }
+        let diagnosis = check(&surveyed::judge(run)).unwrap();
+        assert_eq!(diagnosis.severity, Severity::Warning);
+        states(&diagnosis.claim, &["A stretch", "from 192 GB to 208 GB"]);
+    }
 }

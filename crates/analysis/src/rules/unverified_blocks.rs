@@ -55,12 +55,12 @@ fn unsigned_clause(record: &Record, hits: &[VerifiedRow<'_>], judged: u64) -> St
 
 /// A clause on blocks that were written in another size; empty where there is none.
 fn other_size_clause(hits: &[VerifiedRow<'_>]) -> String {
-    let other = sum(hits, |result| result.other_size_blocks.unwrap_or(0));
+    let starts = sum(hits, |result| result.other_size_blocks.unwrap_or(0));
     let Some(size_bytes) = hits.iter().find_map(|hit| hit.result.other_size_bytes) else {
         return String::new();
     };
     let size = format_bytes(u64::from(size_bytes));
-    match other {
+    match starts {
         0 => String::new(),
         1 => format!("; 1 of them is the start of a block written in another size ({size})"),
         n => format!("; {n} of them are starts of blocks written in another size ({size})"),

@@ -159,9 +159,9 @@ impl EmptyReads {
     fn of_holes(blocks: ReadBlocks) -> Option<Self> {
         let span_bytes = blocks.span_bytes;
         let unwritten_bytes = blocks.unwritten_bytes?;
-        let most = blocks.unwritten_share_max * span_bytes as f64;
+        let unwritten_bytes_max = blocks.unwritten_share_max * span_bytes as f64;
         let observed = unwritten_bytes as f64;
-        if observed <= most {
+        if observed <= unwritten_bytes_max {
             return None;
         }
         let share = observed / span_bytes.max(1) as f64;
@@ -175,7 +175,7 @@ impl EmptyReads {
                 format_bytes(span_bytes),
                 format_percent(share)
             ),
-            evidence: blocks.evidence("unwritten_bytes", observed, most, "B"),
+            evidence: blocks.evidence("unwritten_bytes", observed, unwritten_bytes_max, "B"),
         })
     }
 
@@ -187,11 +187,11 @@ impl EmptyReads {
         } else {
             SAMPLED_MIN
         };
-        let most = ZERO_SHARE_MAX * sample.sampled as f64;
+        let zero_max = ZERO_SHARE_MAX * sample.sampled as f64;
         let observed = sample.zero as f64;
         let target = &record.targets[blocks.target];
         if sample.sampled < sampled_min
-            || observed < most
+            || observed < zero_max
             || reads_zeros_off_platters(record, target)
         {
             return None;
@@ -205,7 +205,7 @@ impl EmptyReads {
                  actually zero.",
                 sample.zero, sample.sampled
             ),
-            evidence: blocks.evidence("zero_blocks/zero", observed, most, "1"),
+            evidence: blocks.evidence("zero_blocks/zero", observed, zero_max, "1"),
         })
     }
 }
@@ -363,6 +363,65 @@ mod tests {
                 expected,
                 "{bus} {rotational} {discard}"
             );
+        }
+    }
+
+    #[test]
+    fn zeros_count_from_a_tenth_of_twenty_blocks_on_and_from_five_alike() {
+        for (sample, is_reported) in [
+            (zeros(100, 9), false),
+            (zeros(100, 10), true),
+            (zeros(19, 18), false),
+            (zeros(20, 2), true),
+            (zeros(4, 4), false),
+            (zeros(5, 5), true),
+        ] {
+            let record = fixture::faulty("random-read-d1", |measurement| {
+                measurement.zero_blocks = sample;
+            });
+            assert_eq!(check(&record).is_some(), is_reported, "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn figure_of_half_a_span_of_holes_is_a_failure() {
+        for (unwritten_bytes, severity) in [
+            (SPAN_BYTES / 2 - 1, Severity::Warning),
+            (SPAN_BYTES / 2, Severity::Failure),
+        ] {
+            let record = fixture::faulty("random-read-d1", |measurement| {
+                measurement.unwritten_bytes = Some(unwritten_bytes);
+            });
+            assert_eq!(check(&record).unwrap().severity, severity);
+        }
+    }
+
+    /// What reads the span evenly reads its holes as often as the rest.
+    #[test]
+    fn few_holes_change_only_reads_that_visit_some_places_more_often() {
+        for (access, is_reported) in [
+            (Access::Sequential, false),
+            (Access::Backward, false),
+            (Access::Stride { stride_bytes: 8192 }, true),
+        ] {
+            let record = fixture::faulty("sequential-read", |measurement| {
+                measurement.workload.access = access.clone();
+                measurement.unwritten_bytes = Some(SPAN_BYTES / 50);
+            });
+            assert_eq!(check(&record).is_some(), is_reported, "{access:?}");
+        }
+    }
+
+    #[test]
+    fn remedy_is_about_the_kind_of_target() {
+        for (kind, remedied) in [
+            (TargetKind::BlockDevice, "a device"),
+            (TargetKind::Directory, "a directory"),
+        ] {
+            let mut record = (EXAMPLES.fires)();
+            record.targets[0].kind = kind;
+            let remedy = check(&record).unwrap().remedy;
+            states(&remedy, &[&format!("Measure {remedied}")]);
         }
     }
 }

@@ -253,3 +253,40 @@ fn quantile(weights: &[f64], share: f64) -> usize {
     }
     weights.len() - 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dispersion_changes_above_the_border() {
+        let dispersion = Dispersion {
+            below: 2.0,
+            above: 5.0,
+            seen: 1.0,
+            border: 500.0,
+        };
+        assert_eq!(dispersion.at_rate(500.0), 2.0);
+        assert_eq!(dispersion.at_rate(500.1), 5.0);
+        let wider = dispersion.widened(3.0);
+        assert_eq!((wider.below, wider.above, wider.seen), (6.0, 15.0, 3.0));
+        assert_eq!(wider.border, 500.0);
+    }
+
+    #[test]
+    fn quantile_is_the_first_index_that_reaches_the_share() {
+        let weights = [1.0, 2.0, 1.0];
+        for (share, index) in [(0.25, 0), (0.26, 1), (0.75, 1), (0.76, 2), (1.0, 2)] {
+            assert_eq!(quantile(&weights, share), index, "{share}");
+        }
+    }
+
+    #[test]
+    fn grid_has_equal_ratios_from_end_to_end() {
+        let rates = log_spaced(1.0, 100.0, 3);
+        assert_eq!(rates.len(), 3);
+        for (rate, expected) in rates.iter().zip([1.0, 10.0, 100.0]) {
+            assert!((rate / expected - 1.0).abs() < 1e-9, "{rates:?}");
+        }
+    }
+}
