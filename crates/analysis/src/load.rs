@@ -333,8 +333,8 @@ fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
         Some(row) => Waits::from_row(row),
         None => Waits::default(),
     };
-    let most = most_grown(below, above);
-    if most.growth_ns() <= 0.0 {
+    let grown = most_grown(below, above);
+    if grown.growth_ns() <= 0.0 {
         return BreakCause {
             limit: BreakLimit::Unknown,
             why: "no part of a request took longer".to_owned(),
@@ -343,11 +343,11 @@ fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
     let total_ns = above.reads + above.writes + above.syncs;
     let why = format!(
         "{} of {} spent in them, {} at the rate that holds",
-        format_percent(most.above_ns / total_ns),
+        format_percent(grown.above_ns / total_ns),
         format_latency(total_ns as u64),
-        format_latency(most.below_ns as u64),
+        format_latency(grown.below_ns as u64),
     );
-    let limit = match most.limit {
+    let limit = match grown.limit {
         BreakLimit::Flushes if rows.writes_journal => BreakLimit::Journal,
         limit => limit,
     };
@@ -429,7 +429,7 @@ impl GrownWait {
 
 /// The part of a request whose time grew most from the rate that holds to the control.
 fn most_grown(below: Waits, above: Waits) -> GrownWait {
-    let mut most = GrownWait {
+    let mut grown = GrownWait {
         limit: BreakLimit::Reads,
         below_ns: below.reads,
         above_ns: above.reads,
@@ -446,11 +446,11 @@ fn most_grown(below: Waits, above: Waits) -> GrownWait {
             above_ns: above.syncs,
         },
     ] {
-        if other.growth_ns() > most.growth_ns() {
-            most = other;
+        if other.growth_ns() > grown.growth_ns() {
+            grown = other;
         }
     }
-    most
+    grown
 }
 
 /// Returns `true` if the disk wrote clearly more than was requested, below a filesystem.
@@ -952,5 +952,36 @@ mod tests {
             has_other_source: false,
         });
         assert_eq!(cause.limit, BreakLimit::Reads);
+    }
+
+    #[test]
+    fn trial_that_served_nothing_scales_no_rate() {
+        let mut record = fixture::record();
+        let row = fixture::measured(&mut record, "mixed-random").clone();
+        let served = trial(RateCellKind::Saturation, 10_000, None);
+        let rates = rates_when_serving(&row, &served, 2000.0);
+        assert_eq!(rates.len(), 2);
+        let reads = row.figures.ops[&OpKind::Read].iops.value;
+        assert_eq!(rates[0].iops, 2.0 * reads);
+        let nothing = RateTrial {
+            served: 0.0,
+            ..served
+        };
+        assert!(rates_when_serving(&row, &nothing, 2000.0).is_empty());
+    }
+
+    /// Reads write no journal: what the disk writes beside them is metadata of earlier writes.
+    #[test]
+    fn journal_is_one_of_writes_below_a_filesystem() {
+        let mut record = fixture::record();
+        let reads = fixture::measured(&mut record, "random-read-d1");
+        assert_eq!(reads.data.asked.write_bytes, 0);
+        reads.data.device.write_bytes += 3 << 20;
+        assert!(!writes_a_journal(&record, 2));
+        let commits = fixture::measured(&mut record, "commit-fdatasync");
+        commits.data.device.write_bytes = commits.data.asked.write_bytes * 8;
+        assert!(writes_a_journal(&record, 7));
+        record.targets[0].kind = TargetKind::BlockDevice;
+        assert!(!writes_a_journal(&record, 7));
     }
 }

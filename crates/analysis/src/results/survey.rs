@@ -70,7 +70,7 @@ fn scan_clause(scan: &Scan) -> String {
 mod tests {
     use super::*;
     use crate::fixture::states;
-    use crate::fixture::surveyed::rotating;
+    use crate::fixture::surveyed::{rotating, scan};
     use diskproof_model::surface::ScanCell;
 
     /// The parts of a block that failed were read at the second try.
@@ -103,5 +103,21 @@ mod tests {
         let clauses = survey_clauses(record.surface().unwrap()).join(", ");
         states(&clauses, &["1 of 256 blocks failed"]);
         assert!(!clauses.contains("without an error"), "{clauses}");
+    }
+
+    #[test]
+    fn lost_sectors_come_first_in_the_outcome_of_a_scan() {
+        let clause = |unreadable_bytes: u64, slow_blocks: u64| {
+            scan_clause(&Scan {
+                unreadable_bytes,
+                slow_blocks,
+                ..scan()
+            })
+        };
+        states(&clause(4096, 0), &["4 KiB could not be read"]);
+        let both = clause(4096, 7);
+        assert!(both.starts_with("4 KiB") && both.contains("7 of"), "{both}");
+        states(&clause(0, 7), &["7 of 305175 blocks read slowly"]);
+        states(&clause(0, 0), &["without an error"]);
     }
 }

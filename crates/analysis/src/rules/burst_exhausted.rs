@@ -521,4 +521,25 @@ pub(crate) mod tests {
         }
         assert_eq!(cache_cliff::check(&small), None);
     }
+
+    /// A workload at nine tenths of the highest rate shows the burst. One below that was limited by
+    /// its own waits.
+    #[test]
+    fn only_workloads_near_the_highest_rate_show_the_burst() {
+        for (times, limited) in [(6, 1), (7, 2)] {
+            let record = fixture::changed(|run| {
+                for measurement in &mut run.measurements {
+                    match measurement.workload.name.as_str() {
+                        // 60,000/s, and 48,000/s or 56,000/s.
+                        "random-read-d32" => fast_until(measurement, 2_500_000_000, 6),
+                        "random-write-d32" => fast_until(measurement, 2_500_000_000, times),
+                        _ => {}
+                    }
+                }
+            });
+            let slowed = slowed_on_each_target(&record).remove(0);
+            assert_eq!(slowed.len(), 2);
+            assert_eq!(limited_by_burst(&slowed).len(), limited, "{times} times");
+        }
+    }
 }

@@ -202,7 +202,7 @@ fn remedy(record: &Record, ended: &[&BurstCredit]) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, states};
-    use crate::rules::bursts::tests::credit;
+    use crate::rules::bursts::tests::{credit, fast_until};
     use diskproof_model::sustain::SustainPlan;
     use diskproof_model::task::Decide;
 
@@ -287,5 +287,55 @@ pub(super) mod tests {
             &["/data allows 1500/s", "/other allows 200/s"],
         );
         states(&diagnosis.remedy, &["1500/s and 200/s"]);
+    }
+
+    /// Reads that fall to 10,000/s in the last part of a second, after rows of other rates.
+    fn late_fall() -> Record {
+        fixture::changed(|run| {
+            run.measurements.truncate(5);
+            run.measurements.drain(..2);
+            let [single, reads, writes] = &mut run.measurements[..] else {
+                panic!("three rows");
+            };
+            for (measurement, per_cell) in [(single, 150), (writes, 105)] {
+                for op in measurement.ops.values_mut() {
+                    for cell in &mut op.series.cells {
+                        (cell.ops, cell.bytes) = (per_cell, per_cell * 8192);
+                    }
+                    let total = op.series.total();
+                    (op.count, op.bytes) = (total.ops, total.bytes);
+                }
+            }
+            fast_until(reads, 4_600_000_000, 3);
+            reads.start_ns = 10_000_000_000;
+        })
+    }
+
+    /// The rows that were faster than the rate after a late fall.
+    fn faster_rows(record: &Record) -> Vec<&str> {
+        let Some(burst) = late_burst(record, 0) else {
+            return Vec::new();
+        };
+        let mut names = Vec::new();
+        for measured in burst.faster {
+            names.push(measured.row.data.workload.name.as_str());
+        }
+        names
+    }
+
+    /// 15,000/s may be a burst where 10,000/s last. 10,500/s are as good as that.
+    #[test]
+    fn rows_clearly_above_the_rate_after_a_late_fall_may_be_of_a_burst() {
+        let record = late_fall();
+        assert_eq!(faster_rows(&record), ["random-read-d1", "random-read-d32"]);
+    }
+
+    #[test]
+    fn late_fall_of_a_starved_workload_is_no_sign_of_a_burst() {
+        let mut record = late_fall();
+        let reads = fixture::measured(&mut record, "random-read-d32");
+        reads.data.starved.share = 0.3;
+        reads.data.starved.mean_wait_ns = 1e9;
+        assert!(faster_rows(&record).is_empty());
     }
 }

@@ -717,4 +717,39 @@ pub(in crate::rules) mod tests {
             assert_eq!(check(&record).is_some(), expected, "{rotational}");
         }
     }
+
+    /// The wait of each request sets the pace of one at a time, whatever lets them pass.
+    #[test]
+    fn single_request_in_flight_shows_no_limiter() {
+        let record = fixture::changed(|run| {
+            for measurement in &mut run.measurements[2..=3] {
+                set(measurement, 3000, |_| 0);
+            }
+        });
+        assert_eq!(record.measurements[2].data.workload.name, "random-read-d1");
+        assert!(!is_even(&record, 2));
+        assert!(is_even(&record, 3));
+    }
+
+    #[test]
+    fn stream_that_fills_its_link_has_no_limiter() {
+        let mut record = fixture::faulty("sequential-read", |measurement| {
+            set(measurement, 500, |_| 0);
+        });
+        let rate = record.measurements[1].figures.ops[&OpKind::Read]
+            .throughput
+            .value;
+        assert!(is_even(&record, 1));
+        // Such a link is full from 85 % of its coded rate on.
+        for (coded_rate, fills) in [(rate / 0.86, true), (rate / 0.84, false)] {
+            for layer in &mut record.targets[0].layers {
+                layer.link = Some(Link {
+                    bus: "SATA".to_owned(),
+                    bytes_per_second_max: Some(coded_rate as u64),
+                    ..Link::default()
+                });
+            }
+            assert_eq!(!is_even(&record, 1), fills, "{coded_rate}");
+        }
+    }
 }

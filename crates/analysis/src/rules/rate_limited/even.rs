@@ -57,3 +57,20 @@ pub(crate) fn are_near(one: f64, other: f64) -> bool {
 pub(super) fn usual_unit(row: &Row) -> Unit {
     Unit::usual(f64::from(row.data.workload.block_bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_of_one_limiter_differ_by_half_a_percent_at_most() {
+        for (rate, is_near) in [
+            (995.1, true),
+            (994.0, false),
+            (1004.9, true),
+            (1006.0, false),
+        ] {
+            assert_eq!(are_near(rate, 1000.0), is_near, "{rate}");
+        }
+    }
+}
