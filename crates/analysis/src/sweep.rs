@@ -342,11 +342,11 @@ fn best_throughput(matrix: &SweepMatrix, block_bytes: u32) -> Option<&Estimate> 
 /// The first block size from this one on that bandwidth limits. Of a disk with a limit of
 /// operations the knee is the last size that reaches it.
 fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32> {
-    let most = points.iter().map(KneePoint::operations).fold(0.0, f64::max);
+    let highest_operations = points.iter().map(KneePoint::operations).fold(0.0, f64::max);
     let largest = points.last()?.offered;
     for point in points {
         let is_near_highest = point.rate.value >= LIMITED_SHARE * highest;
-        let is_limited = point.operations() <= LIMITED_SHARE * most
+        let is_limited = point.operations() <= LIMITED_SHARE * highest_operations
             || (is_near_highest && point.offered < largest);
         if point.offered >= size && is_limited {
             return Some(point.offered);

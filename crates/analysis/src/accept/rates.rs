@@ -266,7 +266,7 @@ fn slow_runs(rates: &[f64]) -> Vec<SlowRun> {
 /// The neighbouring cells among which those that are slow outnumber the others most; `None`
 /// without a slow one.
 fn slow_stretch(cells: &[PositionCell], usual: f64) -> Option<Range<usize>> {
-    let mut most = 0;
+    let mut excess_max = 0;
     let mut stretch = None;
     let mut excess = 0;
     let mut first = 0;
@@ -283,8 +283,8 @@ fn slow_stretch(cells: &[PositionCell], usual: f64) -> Option<Range<usize>> {
         } else {
             (excess - 1_i64).max(0)
         };
-        if excess > most {
-            most = excess;
+        if excess > excess_max {
+            excess_max = excess;
             stretch = Some(first..index + 1);
         }
     }

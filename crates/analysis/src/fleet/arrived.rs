@@ -41,7 +41,7 @@ pub struct ArrivedRun {
     pub targets: Vec<String>,
     machine: Option<String>,
     /// True if it came to the end of its plan.
-    is_whole: bool,
+    is_complete: bool,
     /// The comparison that it is a side of. Its sides take turns on one machine.
     comparison: Option<String>,
     time: Option<RunTime>,
@@ -63,7 +63,7 @@ impl ArrivedRun {
             started: record.started.clone(),
             machine: record.host.machine.clone(),
             targets,
-            is_whole: !record.partial,
+            is_complete: !record.partial,
             comparison: record.campaign().map(|part| part.id.clone()),
             time: RunTime::of_record(record),
         }
@@ -74,7 +74,7 @@ impl ArrivedRun {
     /// of an earlier version, and nothing repeats it. Pods share names and have no
     /// machine id, so that without ranks only equal ids prove a repetition.
     pub fn repeats(&self, hello: &Hello) -> Repetition {
-        let is_same_work = self.is_whole
+        let is_same_work = self.is_complete
             && self.host == hello.host
             && self.rank == hello.rank
             && hello
@@ -194,7 +194,7 @@ mod tests {
             started: String::new(),
             targets: vec!["/a".to_owned(), "/b".to_owned()],
             machine: machine.map(str::to_owned),
-            is_whole: true,
+            is_complete: true,
             comparison: None,
             time: Some(time(start_ns, start_ns + SECOND)),
         }
@@ -234,7 +234,7 @@ mod tests {
             assert_eq!(run.repeats(&other), Repetition::None, "{other:?}");
         }
         let partial = ArrivedRun {
-            is_whole: false,
+            is_complete: false,
             ..run
         };
         let same = announced(None, Some(3));

@@ -118,8 +118,8 @@ fn usual_facts(rows: &[&Row]) -> Vec<UsualFact> {
     }
     let mut usual = Vec::new();
     for what in order {
-        let most = counts[what].iter().max_by_key(|(_, count)| **count);
-        if let Some((value, count)) = most
+        let most_frequent = counts[what].iter().max_by_key(|(_, count)| **count);
+        if let Some((value, count)) = most_frequent
             && 2 * *count > rows.len()
         {
             usual.push(UsualFact {
