@@ -170,7 +170,7 @@ impl TextColumns {
 /// A text without anything that Markdown or HTML would act on.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
-    let mut before = None;
+    let mut previous = None;
     let cleaned = clean(text);
     let mut letters = cleaned.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -182,10 +182,10 @@ fn escaped(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
-            '@' if is_mention(before, letters.peek().copied()) => escaped.push_str(NO_MENTION),
+            '@' if is_mention(previous, letters.peek().copied()) => escaped.push_str(NO_MENTION),
             _ => escaped.push(letter),
         }
-        before = Some(letter);
+        previous = Some(letter);
     }
     escaped
 }
@@ -196,9 +196,9 @@ const NO_MENTION: &str = "@<!-- -->";
 
 /// True if an @ between these letters would notify a user of this name, as in `@admin`. The address
 /// `root@db1` notifies nobody.
-fn is_mention(before: Option<char>, after: Option<char>) -> bool {
-    let follows_word = before.is_some_and(char::is_alphanumeric);
-    let has_name = after.is_some_and(char::is_alphanumeric);
+fn is_mention(previous: Option<char>, next: Option<char>) -> bool {
+    let follows_word = previous.is_some_and(char::is_alphanumeric);
+    let has_name = next.is_some_and(char::is_alphanumeric);
     has_name && !follows_word
 }
 
@@ -208,7 +208,7 @@ mod tests {
     use crate::describe::figures::shown_ops;
     use crate::fixture::{self, written};
     use crate::formats::format_of;
-    use diskproof_model::block::TableRow;
+    use diskproof_model::block::{Align, Cell, Column, Fact, TableRow};
     use std::path::Path;
 
     #[test]
@@ -288,5 +288,73 @@ mod tests {
         let format = format_of(Path::new(name)).unwrap();
         let write = format.comparison.expect("comparisons");
         written(|out| write(comparison, out))
+    }
+
+    fn fact() -> Block {
+        Block::Fact(Fact {
+            label: "size".to_owned(),
+            tone: Tone::default(),
+            text: "1 GiB".to_owned(),
+        })
+    }
+
+    fn text() -> Block {
+        Block::Text(Tone::default(), "why".to_owned())
+    }
+
+    /// Else the text would belong to the item.
+    #[test]
+    fn empty_line_stands_between_an_item_and_a_text() {
+        let page = |blocks: &[Block]| written(|out| write_blocks(blocks, out));
+        assert_eq!(page(&[fact(), text()]), "* size: 1 GiB\n\nwhy\n\n");
+        assert_eq!(page(&[text(), fact()]), "why\n\n* size: 1 GiB\n");
+        assert_eq!(page(&[fact(), fact()]).lines().count(), 2);
+        assert_eq!(page(&[Block::Scan, text()]), "why\n\n");
+    }
+
+    fn column(name: &str, place: Place) -> Column {
+        Column {
+            name: name.to_owned(),
+            align: Align::Left,
+            place,
+        }
+    }
+
+    /// The title and the note of a group stand in each of its rows, and a column of pages that
+    /// scroll in none.
+    #[test]
+    fn rows_repeat_the_title_and_the_note_of_their_group() {
+        let row = |group: Option<Group>| TableRow {
+            group,
+            cells: ["1", "2"]
+                .map(|text| Cell {
+                    text: text.to_owned(),
+                    ..Cell::default()
+                })
+                .to_vec(),
+            ..TableRow::default()
+        };
+        let group = |title: &str| Group {
+            title: title.to_owned(),
+            note: "direct".to_owned(),
+            ..Group::default()
+        };
+        let table = Table {
+            columns: vec![column("IOPS", Place::Always), column("p99", Place::Page)],
+            rows: vec![row(Some(group("a"))), row(None), row(Some(group("b")))],
+            ..Table::default()
+        };
+        let page = written(|out| write_table(&table, out));
+        let lines: Vec<&str> = page.lines().filter(|line| !line.is_empty()).collect();
+        assert_eq!(
+            lines,
+            [
+                "| workload | conditions | IOPS |",
+                "|---|---|---|",
+                "| a | direct | 1 |",
+                "| a | direct | 1 |",
+                "| b | direct | 1 |",
+            ]
+        );
     }
 }

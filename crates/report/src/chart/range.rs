@@ -10,9 +10,9 @@ const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
 /// The most labels on a horizontal axis. Chosen for pictures about 1000 pixels wide.
 const TICKS_ACROSS: usize = 10;
-/// Labels on the axis of percentiles are at least this part of its length apart: they are two to
-/// five characters long.
-const PERCENTILES_ACROSS: f64 = 13.0;
+/// As many labels of percentiles fit beside one another on their axis: they are two to five
+/// characters long. Chosen for pictures about 1000 pixels wide.
+const PERCENTILE_LABELS_MAX: f64 = 13.0;
 /// Percentiles that get a label if the nines leave room.
 const PERCENTILES_BETWEEN: [f64; 6] = [75.0, 95.0, 25.0, 99.5, 99.95, 99.995];
 /// The most labels on a vertical axis.
@@ -69,7 +69,7 @@ impl Chart {
         let y_right = self
             .y_right
             .as_ref()
-            .map(|axis| Range::beside(&y, axis, &self.heights(AxisSide::Right)));
+            .map(|axis| Range::with_lines_of(&y, axis, &self.heights(AxisSide::Right)));
         Ranges {
             x: self.range_across(),
             y,
@@ -171,7 +171,7 @@ impl Range {
             axis.ticks.clone()
         };
         for tick in ticks {
-            if (0.0..=1.0).contains(&range.place(tick)) {
+            if (0.0..=1.0).contains(&range.position(tick)) {
                 range.ticks.push(tick);
             }
         }
@@ -211,7 +211,7 @@ impl Range {
 
     /// The range of the right axis. It has as many equal parts as the left one if both are linear
     /// and start at zero.
-    fn beside(left: &Self, axis: &Axis, values: &[f64]) -> Self {
+    fn with_lines_of(left: &Self, axis: &Axis, values: &[f64]) -> Self {
         let parts = left.ticks.len().saturating_sub(1);
         if left.scale != Scale::Linear
             || axis.scale != Scale::Linear
@@ -232,7 +232,7 @@ impl Range {
     }
 
     /// The position of a value: 0 at `low`, 1 at `high`.
-    pub fn place(&self, value: f64) -> f64 {
+    pub fn position(&self, value: f64) -> f64 {
         let low = scale_coordinate(self.scale, self.low);
         let high = scale_coordinate(self.scale, self.high);
         (scale_coordinate(self.scale, value) - low) / (high - low)
@@ -419,7 +419,7 @@ fn has_room(percentile: f64, labelled: &[f64], high: f64) -> bool {
     let length = scale_coordinate(Scale::Percentile, high);
     labelled.iter().all(|other| {
         let gap = (scale_coordinate(Scale::Percentile, *other) - place).abs();
-        gap * PERCENTILES_ACROSS >= length
+        gap * PERCENTILE_LABELS_MAX >= length
     })
 }
 
@@ -458,7 +458,7 @@ fn exact_decimals(number: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::{Series, SeriesMark};
+    use crate::chart::{Guide, Series, SeriesMark};
 
     fn labels(range: &Range) -> Vec<String> {
         range.ticks.iter().map(|tick| range.label(*tick)).collect()
@@ -489,7 +489,7 @@ mod tests {
             ["0", "50", "100", "150", "200", "250", "300"]
         );
         assert_eq!((ranges.x.low, ranges.x.high), (0.0, 320.1));
-        assert_eq!(ranges.y.place(50.0), 0.5);
+        assert_eq!(ranges.y.position(50.0), 0.5);
     }
 
     #[test]
@@ -507,7 +507,7 @@ mod tests {
         ] {
             assert_eq!(labels(&percentiles_up_to(high)).join(" "), expected);
         }
-        let place = percentiles_up_to(99.984).place(99.0);
+        let place = percentiles_up_to(99.984).position(99.0);
         assert!((place - 2.0 / 3.795_88).abs() < 1e-5);
     }
 
@@ -552,11 +552,91 @@ mod tests {
                 let case = format!("{values:?} {scale:?} {range:?}");
                 assert!(range.low < range.high && range.high.is_finite(), "{case}");
                 assert!(range.ticks.len() >= 2 || scale == Scale::Log, "{case}");
-                for place in drawable.iter().map(|v| range.place(*v)) {
+                for place in drawable.iter().map(|v| range.position(*v)) {
                     let is_inside = (-1e-6..=1.000_001).contains(&place);
                     assert!(is_inside || scale == Scale::Percentile, "{case}");
                 }
             }
         }
+    }
+
+    fn bars(places: &[f64]) -> Series {
+        let points = places.iter().map(|x| (*x, 1.0)).collect();
+        Series::new("bars", SeriesMark::Bars, points)
+    }
+
+    #[test]
+    fn bars_touch_neither_each_other_nor_the_ends_of_their_axis() {
+        let axis = Axis::new("", "");
+        let several = chart(axis.clone(), None, vec![bars(&[4.0, 1.0, 2.0])]);
+        assert_eq!(several.bar_width(), Some(0.7));
+        let x = several.ranges().x;
+        assert_eq!((x.low, x.high), (1.0 - 0.7, 4.0 + 0.7));
+        let single = chart(axis.clone(), None, vec![bars(&[3.0])]);
+        assert_eq!(single.bar_width(), Some(1.0));
+        let line = Series::new("line", SeriesMark::Line, vec![(0.0, 1.0)]);
+        assert_eq!(chart(axis, None, vec![line]).bar_width(), None);
+    }
+
+    #[test]
+    fn axis_reaches_the_upper_ends_of_intervals_and_the_guides() {
+        let mut series = Series::new("rate", SeriesMark::Line, vec![(0.0, 10.0)]);
+        series.points[0].half_width_95 = Some(5.0);
+        let zero = Axis::new("", "").starting_at_zero();
+        let mut chart = chart(zero, None, vec![series]);
+        assert_eq!(chart.ranges().y.high, 15.0);
+        let guide = Guide::new(AxisSide::Left, "limit".to_owned(), 40.0);
+        chart.guides.push(guide);
+        assert_eq!(chart.ranges().y.high, 40.0);
+        // It marks a value of the other axis.
+        chart.guides[0].axis = AxisSide::X;
+        assert_eq!(chart.ranges().y.high, 15.0);
+    }
+
+    #[test]
+    fn series_that_is_not_drawn_at_first_stretches_no_axis() {
+        let mut series = Vec::new();
+        for number in 0..6 {
+            let height = if number == 5 { 1000.0 } else { 10.0 };
+            series.push(Series::new("", SeriesMark::Line, vec![(50.0, height)]));
+        }
+        let mut chart = chart(Axis::new("", "").starting_at_zero(), None, series);
+        assert_eq!(chart.ranges().y.high, 1000.0);
+        chart.x.scale = Scale::Percentile;
+        assert_eq!(chart.ranges().y.high, 10.0);
+    }
+
+    #[test]
+    fn right_axis_has_lines_of_its_own_where_the_left_one_begins_above_zero() {
+        let left = Range::new(Scale::Linear, 10.0, 20.0, vec![10.0, 15.0, 20.0]);
+        let axis = Axis::new("", "").starting_at_zero();
+        let own = Range::with_lines_of(&left, &axis, &[90.0]);
+        assert_eq!(own, Range::rounded(&axis, &[90.0]));
+        let from_zero = Range::new(Scale::Linear, 0.0, 20.0, vec![0.0, 10.0, 20.0]);
+        let shared = Range::with_lines_of(&from_zero, &axis, &[90.0]);
+        assert_eq!(shared.ticks, [0.0, 50.0, 100.0]);
+    }
+
+    /// An interval that reaches 0 is drawn down to the low end.
+    #[test]
+    fn nothing_is_infinitely_far_below_on_a_logarithmic_axis() {
+        let range = Range::new(Scale::Log, 1.0, 100.0, Vec::new());
+        for value in [0.0, -3.0] {
+            assert_eq!(range.position(value), f64::NEG_INFINITY);
+        }
+        assert_eq!(range.position(10.0), 0.5);
+    }
+
+    #[test]
+    fn logarithmic_axis_ends_at_one_two_or_five() {
+        for (value, below, above) in [(3.0, 2.0, 5.0), (5.0, 5.0, 5.0), (0.7, 0.5, 1.0)] {
+            assert_eq!((log_end_below(value), log_end_above(value)), (below, above));
+        }
+    }
+
+    #[test]
+    fn extreme_axis_has_at_most_a_hundred_steps() {
+        assert_eq!(multiples_between(0.0, 1e9, 1.0).len(), 101);
+        assert_eq!(multiples_between(0.5, 3.0, 1.0), [1.0, 2.0, 3.0]);
     }
 }

@@ -232,14 +232,14 @@ const POINTS_MIN: usize = 4;
 /// The number of neighbouring cells that become one point. It is the same everywhere, so that a
 /// pause remains visible.
 fn cells_per_point(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
-    let mut most = 1;
+    let mut cells_max = 1;
     for (_, op) in ops {
         let cells = row.cells_over_time(*op);
         let count: u64 = cells.iter().map(|cell| cell.cell.ops).sum();
         let needed = (OPERATIONS_PER_POINT * cells.len() as u64).div_ceil(count.max(1)) as usize;
-        most = most.max(needed.min(cells.len() / POINTS_MIN));
+        cells_max = cells_max.max(needed.min(cells.len() / POINTS_MIN));
     }
-    most
+    cells_max
 }
 
 /// The points of a chart, each from several neighbouring cells. A remainder of less than half a

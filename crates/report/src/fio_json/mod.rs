@@ -143,12 +143,12 @@ fn job_name(row: &Row) -> String {
 /// unknown error counts as EIO.
 fn first_error(row: &Row) -> u32 {
     const EIO: u32 = 5;
-    let most = row
+    let most_frequent = row
         .errors_by_name()
         .into_iter()
         .filter(|(_, count)| *count > 0)
         .max_by_key(|(_, count)| *count);
-    match most {
+    match most_frequent {
         Some((name, _)) => errno::number(name).unwrap_or(EIO),
         None => 0,
     }

@@ -72,13 +72,13 @@ pub(super) struct Frame {
 impl Frame {
     /// The horizontal position of a value; values beyond the axis are at its end.
     pub(super) fn x(&self, value: f64) -> f64 {
-        let place = self.ranges.x.place(value).clamp(0.0, 1.0);
+        let place = self.ranges.x.position(value).clamp(0.0, 1.0);
         self.left + place * (self.right - self.left)
     }
 
     /// The vertical position of a value of an axis; values beyond the axis are at its end.
     pub(super) fn y(&self, side: AxisSide, value: f64) -> f64 {
-        let place = self.ranges.along(side).place(value).clamp(0.0, 1.0);
+        let place = self.ranges.along(side).position(value).clamp(0.0, 1.0);
         self.bottom - place * (self.bottom - self.top)
     }
 }
@@ -261,8 +261,8 @@ pub(super) fn text_width(text: &str, size: f64) -> f64 {
 
 /// The text, cut with an ellipsis where it is wider than the room.
 pub(super) fn shortened(text: &str, room: f64, size: f64) -> String {
-    let most = ((room / (size * EM_PER_COLUMN)) as usize).min(NAME_COLUMNS_MAX);
-    text::shortened(text, most)
+    let columns_max = ((room / (size * EM_PER_COLUMN)) as usize).min(NAME_COLUMNS_MAX);
+    text::shortened(text, columns_max)
 }
 
 /// A part of a picture and the height that it takes.

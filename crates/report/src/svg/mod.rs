@@ -375,8 +375,8 @@ fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     let baseline = frame.top - 6.0;
     html! {
         @for guide in vertical {
-            @let most = frame.right - text_width(&guide.label, LABEL.size);
-            @let x = frame.x(guide.value).min(most).max(frame.left);
+            @let x_max = frame.right - text_width(&guide.label, LABEL.size);
+            @let x = frame.x(guide.value).min(x_max).max(frame.left);
             (text(Point::new(x, baseline), "start", LABEL, &guide.label))
         }
         @if !level.is_empty() {

@@ -118,7 +118,7 @@ fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) {
 fn row_labels(range: &Range, height: usize) -> Vec<Option<String>> {
     let mut rows = vec![None; height];
     for tick in &range.ticks {
-        let row = nearest(1.0 - range.place(*tick), height - 1);
+        let row = nearest(1.0 - range.position(*tick), height - 1);
         rows[row] = Some(range.label(*tick));
     }
     rows
@@ -130,7 +130,7 @@ fn write_x_axis(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
     let mut line = vec!['─'; width];
     let mut text = String::new();
     for tick in &x.ticks {
-        let column = nearest(x.place(*tick), width - 1);
+        let column = nearest(x.position(*tick), width - 1);
         let label = x.label(*tick);
         let start = column.saturating_sub(columns(&label) / 2);
         let free_from = match columns(&text) {
@@ -210,7 +210,7 @@ impl Canvas {
             let y = ranges.along(series.side);
             let mut places = Vec::new();
             for point in &series.points {
-                places.push(Place::new(ranges.x.place(point.x), y.place(point.y)));
+                places.push(Place::new(ranges.x.position(point.x), y.position(point.y)));
             }
             match series.mark {
                 SeriesMark::Line => self.polyline(&places),

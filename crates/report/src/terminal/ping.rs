@@ -326,7 +326,7 @@ const TABLE_BAR_COLUMNS_MAX: usize = 40;
 fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
     let counts = counts_by_bin(histogram);
     let mut rows = Vec::new();
-    let mut most = 1;
+    let mut count_max = 1;
     for (bin, count) in &counts {
         rows.push(vec![
             bin_edge(*bin),
@@ -334,7 +334,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
             bin_edge(bin + 1),
             count.to_string(),
         ]);
-        most = most.max(*count);
+        count_max = count_max.max(*count);
     }
     let aligns = [Align::Right, Align::Left, Align::Right, Align::Right];
     let Some(table) = Columns::fit(&aligns, &rows, page.width().saturating_sub(INDENT)) else {
@@ -349,7 +349,7 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
             page.unbroken(Tone::Dim.span(format!("{indent}…")));
         }
         next_bin = Some(bin + 1);
-        let share = *count as f64 / most as f64;
+        let share = *count as f64 / count_max as f64;
         page.spans(&[
             Tone::Plain.span(format!("{indent}{}  ", table.padded_line(row))),
             Tone::Note.span(bar(share, bar_columns)),

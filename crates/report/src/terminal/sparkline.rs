@@ -41,7 +41,7 @@ pub(super) fn worst_sparkline(values: &[f64], width: usize) -> String {
     let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
     for value in &mut worst {
         if *value > 0.0 {
-            *value = scale.place(*value);
+            *value = scale.position(*value);
         }
     }
     bar_characters(&worst)

@@ -45,8 +45,8 @@ pub(super) fn longest_time_text(
     match budget.deadline_ns {
         None => format!("as long as the disk needs, {time} at the usual speed of {kind}"),
         Some(most_ns) if most_ns > ns => {
-            let most = format_duration(most_ns);
-            format!("about {time} at the usual speed of {kind}, at most {most}")
+            let most_text = format_duration(most_ns);
+            format!("about {time} at the usual speed of {kind}, at most {most_text}")
         }
         Some(_) => format!("about {time} at the usual speed of {kind}"),
     }
