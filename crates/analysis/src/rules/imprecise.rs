@@ -162,6 +162,36 @@ mod tests {
         assert!(!remedy.contains("chrt"), "{remedy}");
     }
 
+    /// The search for a depth, which found that of this workload.
+    fn search_that_found(workload: &str) -> TaskResult {
+        TaskResult::Depth(LatencySearch {
+            objection: None,
+            target: LatencyTarget {
+                latency_ns: 5_000_000,
+                percent: 99.0,
+                window_ns: 1_000_000_000,
+            },
+            depth: Some(32),
+            is_settled: true,
+            depth_max: 64,
+            trials: vec![DepthTrial {
+                workload: workload.to_owned(),
+                depth: 32,
+                requests: 1000,
+                late: 0,
+                holds: true,
+            }],
+        })
+    }
+
+    #[test]
+    fn search_for_a_depth_is_given_a_longer_window() {
+        let mut searched = known_to(0.1);
+        searched.results = vec![search_that_found("random-read-d32")];
+        let remedy = check(&searched).unwrap().remedy;
+        states(&remedy, &["(--latency-window)"]);
+    }
+
     #[test]
     fn rates_of_layers_and_of_depths_that_were_not_found_are_no_results() {
         let mut layers = fires();
@@ -177,24 +207,7 @@ mod tests {
 
         for (workload, is_reported) in [("random-read-d32", true), ("random-read-d1", false)] {
             let mut searched = fixture::faulty("random-read-d32", stutter);
-            searched.results = vec![TaskResult::Depth(LatencySearch {
-                objection: None,
-                target: LatencyTarget {
-                    latency_ns: 5_000_000,
-                    percent: 99.0,
-                    window_ns: 1_000_000_000,
-                },
-                depth: Some(32),
-                is_settled: true,
-                depth_max: 64,
-                trials: vec![DepthTrial {
-                    workload: workload.to_owned(),
-                    depth: 32,
-                    requests: 1000,
-                    late: 0,
-                    holds: true,
-                }],
-            })];
+            searched.results = vec![search_that_found(workload)];
             assert_eq!(check(&searched).is_some(), is_reported, "{workload}");
         }
     }
