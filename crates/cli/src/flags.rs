@@ -414,4 +414,41 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn number_of_things_is_one_at_least() {
+        for (text, expected) in [
+            ("1", Some(1)),
+            ("10", Some(10)),
+            ("0", None),
+            ("-1", None),
+            ("1.5", None),
+            ("ten", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_from_one(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn page_has_the_extension_of_a_page() {
+        for (text, is_page) in [
+            ("run.html", true),
+            ("out/run.html", true),
+            ("run", false),
+            ("run.json", false),
+            ("run.html.json", false),
+        ] {
+            assert_eq!(parse_page_name(text).is_ok(), is_page, "{text}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_files_unless_they_are_stdout() {
+        let paths = |names: &[&str]| -> Vec<PathBuf> { names.iter().map(PathBuf::from).collect() };
+        let outputs = paths(&["-", "a.json", "./-"]);
+        let pages = paths(&["b.html"]);
+        let files = output_files(&[&outputs, &pages]);
+        assert_eq!(files, paths(&["a.json", "./-", "b.html"]));
+    }
 }

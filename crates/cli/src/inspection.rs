@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_engine::STALL_NS;
 use diskproof_model::units::{format_duration, parse_duration};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -28,11 +29,11 @@ const LIMIT_MIN: Duration = Duration::from_secs(10);
 /// The running inspection: dropping the sender ends the thread's wait.
 static RUNNING: Mutex<Option<Sender<()>>> = Mutex::new(None);
 /// The exit code where the limit is reached: that of a run that failed.
-static EXIT: AtomicU8 = AtomicU8::new(4);
+static EXIT_CODE: AtomicU8 = AtomicU8::new(4);
 
 /// Sets the exit code where the limit is reached: that of the tool in whose place the program runs.
-pub(crate) fn fails_with(code: u8) {
-    EXIT.store(code, Ordering::Relaxed);
+pub(crate) fn set_exit_code(code: u8) {
+    EXIT_CODE.store(code, Ordering::Relaxed);
 }
 
 /// Begins the time of the inspection with the first target that is named; the later ones share it.
@@ -41,12 +42,12 @@ pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
     if running.is_some() {
         return;
     }
-    let (sender, is_over) = channel();
+    let (sender, end) = channel();
     let name = target.display().to_string();
     let longest = limit();
     let started = std::thread::Builder::new()
         .name("diskproof-inspection".to_owned())
-        .spawn(move || watch(&is_over, &name, longest, verbosity));
+        .spawn(move || watch(&end, &name, longest, verbosity));
     // Without a thread there is neither note nor limit.
     if started.is_ok() {
         *running = Some(sender);
@@ -57,6 +58,11 @@ pub(crate) fn begin(target: &Path, verbosity: Verbosity) {
 /// without an end in time.
 pub(crate) fn limit() -> Duration {
     let silence = stall_timeout().unwrap_or(Duration::from_nanos(STALL_NS));
+    limit_for(silence)
+}
+
+/// The limit where a target may be silent for this long.
+fn limit_for(silence: Duration) -> Duration {
     silence.saturating_mul(SILENCES).max(LIMIT_MIN)
 }
 
@@ -65,32 +71,33 @@ pub(crate) fn end() {
     *RUNNING.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-fn watch(is_over: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbosity) {
-    let within = format_duration(limit.as_nanos() as u64);
-    if !lasts(is_over, NOTE_AFTER) {
+/// Notes that the inspection takes long, and ends the program at the limit.
+fn watch(end: &Receiver<()>, target: &str, limit: Duration, verbosity: Verbosity) {
+    let limit_text = format_duration(limit.as_nanos() as u64);
+    if !is_running_after(end, NOTE_AFTER) {
         return;
     }
     verbosity.note(&format!(
         "{target}: the target is inspected before the run, to keep existing data safe. This takes \
-         longer than usual; it ends after {within}"
+         longer than usual; it ends after {limit_text}"
     ));
-    if lasts(is_over, limit - NOTE_AFTER) {
+    if is_running_after(end, limit - NOTE_AFTER) {
         diskproof_device::kill_programs();
         eprint_line(&format!(
-            "error: {target}: the inspection was not complete after {within}, so nothing was \
+            "error: {target}: the inspection was not complete after {limit_text}, so nothing was \
              measured and every figure is undecided. The target, or something below it, does not \
              answer, or is too slow; see the kernel log (dmesg). In state D (see ps) the process \
              cannot exit until the kernel finishes the I/O"
         ));
-        signal_hook::low_level::exit(EXIT.load(Ordering::Relaxed).into());
+        signal_hook::low_level::exit(EXIT_CODE.load(Ordering::Relaxed).into());
     }
 }
 
 /// Waits this long; false if the inspection ends before.
-fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
+fn is_running_after(end: &Receiver<()>, time: Duration) -> bool {
     let mut lasted = Duration::ZERO;
     while lasted < time {
-        match is_over.recv_timeout(STEP) {
+        match end.recv_timeout(STEP) {
             Err(RecvTimeoutError::Timeout) => lasted += STEP,
             _ => return false,
         }
@@ -99,18 +106,64 @@ fn lasts(is_over: &Receiver<()>, time: Duration) -> bool {
 }
 
 /// The environment variable that sets the longest silence of a target.
-const VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
+const STALL_TIMEOUT_VARIABLE: &str = "DISKPROOF_GIVE_UP_AFTER";
 
 /// The time for which a target may leave requests unanswered before the run ends without it. A
 /// multipath device that queues while it has no path needs longer than the default.
 pub(crate) fn stall_timeout() -> Result<Duration, Failure> {
-    let value = std::env::var_os(VARIABLE).unwrap_or_default();
+    parse_stall_timeout(&std::env::var_os(STALL_TIMEOUT_VARIABLE).unwrap_or_default())
+}
+
+/// The time that a value of the variable sets; the default where it is empty.
+fn parse_stall_timeout(value: &OsStr) -> Result<Duration, Failure> {
     if value.is_empty() {
         return Ok(Duration::from_nanos(STALL_NS));
     }
     let text = value.to_string_lossy();
     match parse_duration(&text) {
         Ok(ns) => Ok(Duration::from_nanos(ns)),
-        Err(error) => Err(Failure::Usage(format!("{VARIABLE}={text}: {error}"))),
+        Err(error) => Err(Failure::Usage(format!(
+            "{STALL_TIMEOUT_VARIABLE}={text}: {error}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_is_five_silences_and_ten_seconds_at_least() {
+        assert_eq!(limit_for(Duration::from_nanos(STALL_NS)).as_secs(), 225);
+        for (silence_ms, limit_ms) in [(1, 10_000), (2_000, 10_000), (3_000, 15_000)] {
+            let limit = limit_for(Duration::from_millis(silence_ms));
+            assert_eq!(limit, Duration::from_millis(limit_ms), "{silence_ms}");
+        }
+        assert_eq!(limit_for(Duration::MAX), Duration::MAX);
+    }
+
+    #[test]
+    fn stall_timeout_has_a_default_and_a_value_without_a_meaning_is_refused() {
+        for (value, expected) in [
+            ("", Duration::from_nanos(STALL_NS)),
+            ("5s", Duration::from_secs(5)),
+            ("10m", Duration::from_secs(600)),
+        ] {
+            let found = parse_stall_timeout(OsStr::new(value)).unwrap();
+            assert_eq!(found, expected, "{value}");
+        }
+        let Err(Failure::Usage(text)) = parse_stall_timeout(OsStr::new("soon")) else {
+            panic!("no time");
+        };
+        assert!(text.starts_with("DISKPROOF_GIVE_UP_AFTER=soon: "), "{text}");
+    }
+
+    #[test]
+    fn wait_for_an_inspection_ends_with_it() {
+        let (sender, end) = channel();
+        assert!(is_running_after(&end, STEP));
+        drop(sender);
+        // It would take an hour.
+        assert!(!is_running_after(&end, Duration::from_secs(3600)));
     }
 }

@@ -792,22 +792,22 @@ struct Reason<'a> {
 
 /// The first of the most urgent findings of a saved run; `None` where none is a reason to act.
 fn most_urgent(run: &SavedRun) -> Option<Reason<'_>> {
-    let mut most: Option<Reason<'_>> = None;
+    let mut most_urgent_reason: Option<Reason<'_>> = None;
     for finding in saved_findings(run) {
         let Some(state) = finding_state(finding) else {
             continue;
         };
-        match most {
+        match most_urgent_reason {
             Some(earlier) if urgency(earlier.state) >= urgency(state) => {}
             _ => {
-                most = Some(Reason {
+                most_urgent_reason = Some(Reason {
                     state,
                     code: &finding.code,
                 });
             }
         }
     }
-    most
+    most_urgent_reason
 }
 
 /// The order of states as reasons to act: known trouble of the disk is more urgent than an unknown

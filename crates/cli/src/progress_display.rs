@@ -408,7 +408,7 @@ mod tests {
     }
 
     /// The display of a run of this task on two targets, which may take a minute.
-    fn display(task: Task) -> ProgressDisplay {
+    pub(super) fn display(task: Task) -> ProgressDisplay {
         let plan = Plan {
             targets: vec!["/a".to_owned(), "/b".to_owned()],
             tasks: vec![task],

@@ -125,7 +125,7 @@ fn run_tool(tool: &'static DropIn, arguments: &[OsString], given: &MeasuringFlag
     }
     flags.destructive.own_files = true;
     let exits = tool.exits;
-    crate::inspection::fails_with(exits.run);
+    crate::inspection::set_exit_code(exits.run);
     let code = match run_command_line(tool, arguments, &flags) {
         Ok(Exit::Done) => 0,
         Ok(Exit::Tool(code)) => code,

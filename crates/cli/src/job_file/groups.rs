@@ -6,17 +6,19 @@ use super::translation::Translated;
 /// The groups of jobs that run together, as indexes into `jobs`, in the order in which they start.
 pub(crate) fn job_groups(jobs: &[FioJob]) -> Translated<Vec<Vec<usize>>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
-    // The job whose end starts the last group.
-    let mut starter: Option<&str> = None;
+    // The job whose end starts the last group; `None` where it waits for all or for none.
+    let mut awaited_by_group: Option<&str> = None;
     for (index, job) in jobs.iter().enumerate() {
         if let Some(awaited) = &job.turn.waits_for {
             check_awaited(job, awaited, &jobs[..index])?;
         }
         match groups.last_mut() {
-            Some(group) if runs_with_group(job, group, jobs, starter)? => group.push(index),
+            Some(group) if runs_with_group(job, group, jobs, awaited_by_group)? => {
+                group.push(index)
+            }
             _ => {
                 groups.push(vec![index]);
-                starter = match &job.turn.waits_for {
+                awaited_by_group = match &job.turn.waits_for {
                     Some(awaited) if !job.turn.waits => Some(&awaited.name),
                     _ => None,
                 };
@@ -38,18 +40,18 @@ fn check_awaited(job: &FioJob, awaited: &GivenName, earlier: &[FioJob]) -> Trans
     )))
 }
 
-/// True if a job runs together with the last group, which `starter` started with its end.
+/// True if a job runs together with the last group, which starts when `awaited_by_group` ends.
 fn runs_with_group(
     job: &FioJob,
     group: &[usize],
     jobs: &[FioJob],
-    starter: Option<&str>,
+    awaited_by_group: Option<&str>,
 ) -> Translated<bool> {
     if job.turn.waits {
         return Ok(false);
     }
     let Some(awaited) = &job.turn.waits_for else {
-        if starter.is_some() {
+        if awaited_by_group.is_some() {
             return Err(
                 job.error("the job would start before the jobs with wait_for above it; move it up")
             );
@@ -63,7 +65,7 @@ fn runs_with_group(
     {
         return Ok(false);
     }
-    if starter == Some(awaited.name.as_str()) {
+    if awaited_by_group == Some(awaited.name.as_str()) {
         return Ok(true);
     }
     Err(awaited.source.error(format!(

@@ -45,6 +45,7 @@ impl OutputError {
         }
     }
 
+    /// The error of an output that is a directory.
     pub(super) fn is_directory() -> Self {
         Self::kernel(Errno::ISDIR, "is a directory; name a file".to_owned())
     }
@@ -57,14 +58,17 @@ impl From<OutputError> for io::Error {
     }
 }
 
+/// The error of an output that is a file which this command line reads.
 pub(super) fn input_error(role: InputRole) -> OutputError {
     OutputError::refused(format!("{}; name another file", role.refusal()))
 }
 
+/// The error of an output that belongs to another program.
 pub(super) fn foreign_error(foreign: &ForeignData) -> OutputError {
     OutputError::refused(format!("{foreign}; name another file"))
 }
 
+/// The error of an output that cannot be opened.
 pub(super) fn open_error(errno: Errno) -> OutputError {
     if errno == Errno::NAMETOOLONG {
         return name_length_error(NAME_BYTES_MAX);
@@ -74,6 +78,7 @@ pub(super) fn open_error(errno: Errno) -> OutputError {
     OutputError::kernel(errno, why)
 }
 
+/// The error of a path to an output that leads nowhere, or that must not be followed.
 pub(super) fn walk_error(path: &Path, error: &PathError) -> OutputError {
     match error.errno() {
         None => OutputError::refused(error.to_string()),
@@ -82,24 +87,30 @@ pub(super) fn walk_error(path: &Path, error: &PathError) -> OutputError {
     }
 }
 
+/// The error of a directory in which no file can be created.
 pub(super) fn create_error(directory: &Path, error: &io::Error) -> OutputError {
-    let shown = directory.display();
+    let directory_text = directory.display();
     let errno = Errno::from_io_error(error);
     let why = match errno {
         Some(Errno::NOENT) => format!(
-            "the directory {shown} does not exist (ENOENT); create it with: mkdir -p {}",
+            "the directory {directory_text} does not exist (ENOENT); create it with: mkdir -p {}",
             quoted(&directory.to_string_lossy())
         ),
-        Some(Errno::NOTDIR) => format!("{shown} is not a directory (ENOTDIR); name one that is"),
+        Some(Errno::NOTDIR) => {
+            format!("{directory_text} is not a directory (ENOTDIR); name one that is")
+        }
         Some(Errno::NOSPC | Errno::DQUOT) => format!(
-            "cannot create a file in {shown}: {error}; free some space, or name a directory on \
-             another filesystem"
+            "cannot create a file in {directory_text}: {error}; free some space, or name a \
+             directory on another filesystem"
         ),
-        _ => format!("cannot create a file in {shown}: {error}; name a writable directory"),
+        _ => {
+            format!("cannot create a file in {directory_text}: {error}; name a writable directory")
+        }
     };
     OutputError { why, errno }
 }
 
+/// The error of a name that no filesystem takes.
 pub(super) fn name_length_error(bytes_max: usize) -> OutputError {
     let why = format!("the name is longer than {bytes_max} bytes; use a shorter one");
     OutputError::kernel(Errno::NAMETOOLONG, why)
@@ -145,5 +156,25 @@ mod tests {
             Err(error) => walk_error(&path, &error),
         };
         assert_eq!(error, name_length_error(NAME_BYTES_MAX));
+    }
+
+    #[test]
+    fn path_without_a_directory_names_it_and_how_to_make_it() {
+        let path = Path::new("/no such directory/run.json");
+        let error = match diskproof_device::TrustedPath::walk(path) {
+            Ok(_) => panic!("it does not exist"),
+            Err(error) => walk_error(path, &error),
+        };
+        assert_eq!(error.errno, Some(Errno::NOENT));
+        let command = "mkdir -p '/no such directory'";
+        assert!(error.why.contains(command), "{}", error.why);
+    }
+
+    #[test]
+    fn file_that_a_rule_of_ours_refuses_has_no_number() {
+        let same = OutputError::same_file(Path::new("/data/run.json"));
+        assert_eq!(same.errno, None);
+        assert!(same.why.contains("/data/run.json"), "{}", same.why);
+        assert_eq!(OutputError::is_directory().errno, Some(Errno::ISDIR));
     }
 }

@@ -449,4 +449,168 @@ mod tests {
         file.read_exact_at(&mut written, 0).unwrap();
         assert_eq!(content.check(0, 0, &written), []);
     }
+
+    const CONFIG: QueueConfig = QueueConfig {
+        depth: 2,
+        request_bytes: REQUEST_BYTES,
+        cache: CachePolicy::Buffered,
+        seed: 1,
+        write_shift: 0,
+    };
+
+    /// A batch that reads pieces of a request each, from this offset on.
+    fn reads(from_bytes: u64, pieces: u64) -> Batch {
+        let mut batch = Batch {
+            pass: Pass::Read,
+            pieces: Vec::new(),
+        };
+        for order in 0..pieces {
+            batch.pieces.push(Piece {
+                offset_bytes: from_bytes + order * u64::from(REQUEST_BYTES),
+                length_bytes: u64::from(REQUEST_BYTES),
+                order,
+            });
+        }
+        batch
+    }
+
+    /// A file with the content of the first piece, which ends long before the batch does.
+    fn short_file(content: &SectorContent, length: usize) -> File {
+        let file = tempfile::tempfile().unwrap();
+        let mut bytes = vec![0; length];
+        content.fill(0, 0, &mut bytes);
+        file.write_all_at(&bytes, 0).unwrap();
+        file
+    }
+
+    fn mover<'a>(file: &File, batch: &'a Batch, log: &'a MoveLog) -> Mover<'a> {
+        let fd = OwnedFd::from(file.try_clone().unwrap());
+        let content = SectorContent::new(7);
+        Mover::open(fd, EngineKind::Sync, CONFIG, content, batch, log).unwrap()
+    }
+
+    fn failed(offset_bytes: u64, length_bytes: u64) -> BadRange {
+        BadRange {
+            offset_bytes,
+            length_bytes,
+            content: BadContent::Failed {
+                errno: errno_name(END_OF_FILE),
+            },
+        }
+    }
+
+    /// A request, its 16 parts and their 256 blocks, of which the first one is good.
+    #[test]
+    fn failed_request_is_narrowed_down_to_its_bad_blocks() {
+        let batch = reads(0, 1);
+        let log = MoveLog::default();
+        let file = short_file(&SectorContent::new(7), BLOCK_BYTES as usize);
+        let end = mover(&file, &batch, &log).run(u64::MAX).unwrap();
+        assert_eq!(end.lost, None);
+        let moved = log.take_moved();
+        let length_bytes = u64::from(REQUEST_BYTES - BLOCK_BYTES);
+        assert_eq!(moved[0].bad, [failed(u64::from(BLOCK_BYTES), length_bytes)]);
+        assert_eq!(log.bytes(), u64::from(BLOCK_BYTES));
+    }
+
+    /// The end of a device that claims far more: eight requests are narrowed.
+    #[test]
+    fn requests_behind_the_end_are_narrowed_a_few_times_only() {
+        let batch = reads(1 << 30, 10);
+        let log = MoveLog::default();
+        let file = short_file(&SectorContent::new(7), BLOCK_BYTES as usize);
+        let end = mover(&file, &batch, &log).run(u64::MAX).unwrap();
+        assert_eq!(end.lost, None, "it answers at its start");
+        assert_eq!(log.requests(), 8 * (1 + 16 + 256) + 2);
+        for (piece, moved) in batch.pieces.iter().zip(log.take_moved()) {
+            assert_eq!(moved.bad, [failed(piece.offset_bytes, piece.length_bytes)]);
+        }
+    }
+
+    #[test]
+    fn request_after_a_good_one_is_narrowed_however_many_were() {
+        let batch = reads(0, 1);
+        let log = MoveLog::default();
+        let file = tempfile::tempfile().unwrap();
+        let mut mover = mover(&file, &batch, &log);
+        mover.narrowings = NARROWINGS_MAX;
+        let part = |len| Part {
+            offset: 0,
+            len,
+            moved: 0,
+        };
+        assert_eq!(mover.take_narrower_bytes(part(REQUEST_BYTES)), None);
+        mover.piece.is_after_success = true;
+        let narrower = mover.take_narrower_bytes(part(REQUEST_BYTES));
+        assert_eq!(narrower, Some(NARROW_BYTES));
+        assert_eq!(mover.take_narrower_bytes(part(REQUEST_BYTES)), None);
+        // Parts and blocks of a narrowed one are no further ones.
+        let narrower = mover.take_narrower_bytes(part(NARROW_BYTES));
+        assert_eq!(narrower, Some(BLOCK_BYTES));
+        assert_eq!(mover.take_narrower_bytes(part(BLOCK_BYTES)), None);
+    }
+
+    #[test]
+    fn last_part_of_a_narrowed_request_is_shorter() {
+        let batch = reads(0, 1);
+        let log = MoveLog::default();
+        let file = tempfile::tempfile().unwrap();
+        let mut mover = mover(&file, &batch, &log);
+        mover.piece.requests_left = 1;
+        let part = Part {
+            offset: 512,
+            len: 2 * BLOCK_BYTES + 512,
+            moved: 512,
+        };
+        mover.retry_in_parts(part, BLOCK_BYTES);
+        assert_eq!(mover.piece.requests_left, 3);
+        let parts: Vec<(u64, u32, u32)> = mover
+            .retries
+            .iter()
+            .map(|part| (part.offset, part.len, part.moved))
+            .collect();
+        assert_eq!(parts, [(512, 4096, 0), (4608, 4096, 0), (8704, 512, 0)]);
+    }
+
+    /// An empty file does not even answer at its start.
+    #[test]
+    fn device_that_is_gone_ends_the_test() {
+        let batch = reads(0, 1);
+        let log = MoveLog::default();
+        let file = tempfile::tempfile().unwrap();
+        let end = mover(&file, &batch, &log).run(u64::MAX).unwrap();
+        let errno = errno_name(END_OF_FILE);
+        assert_eq!(end.lost, Some(LostDevice::Gone { errno }));
+        assert_eq!(log.moved_count(), 0);
+        assert_eq!(log.requests(), u64::from(FAILED_MAX));
+    }
+
+    #[test]
+    fn errno_of_a_vanished_device_ends_the_test_at_once() {
+        let batch = reads(0, 1);
+        let log = MoveLog::default();
+        let file = tempfile::tempfile().unwrap();
+        for (errno, is_gone) in [(libc::ENODEV, true), (libc::EIO, false)] {
+            let mut mover = mover(&file, &batch, &log);
+            mover.piece.requests_left = 1;
+            let block = Part {
+                offset: 0,
+                len: BLOCK_BYTES,
+                moved: 0,
+            };
+            mover.fail(block, errno);
+            assert_eq!(mover.lost.is_some(), is_gone);
+            assert_eq!(mover.piece.bad.is_empty(), is_gone);
+        }
+    }
+
+    #[test]
+    fn stopped_test_begins_no_piece() {
+        let batch = reads(0, 1);
+        let log = MoveLog::default();
+        log.stop();
+        let file = tempfile::tempfile().unwrap();
+        mover(&file, &batch, &log).run(u64::MAX).unwrap();
+        assert_eq!((log.requests(), log.moved_count()), (0, 0));
+    }
 }

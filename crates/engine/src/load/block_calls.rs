@@ -1,5 +1,5 @@
-//! Knows which call carries out each operation of a workload that changes blocks without data, such
-//! as a trim. Makes none of these calls.
+//! Lists the calls that carry out the operations of a workload that change blocks without data,
+//! such as trims. Makes none of these calls.
 
 use crate::io::BlockCall;
 use diskproof_model::op::OpKind;
@@ -57,5 +57,40 @@ impl BlockCalls {
     /// The operation that follows one of this kind in its block; `None` where none does.
     pub(crate) fn following_kind(&self, kind: OpKind) -> Option<OpKind> {
         self.streams.following_kind(kind)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The calls of a workload that does this to each block, on a target that has every call.
+    fn calls_of(kinds: &[OpKind]) -> Option<BlockCalls> {
+        let workload = Workload {
+            streams: Streams::doing(kinds),
+            ..Workload::named("w")
+        };
+        BlockCalls::for_workload(&workload, |_| Some(BlockCall::Discard))
+    }
+
+    #[test]
+    fn trim_has_a_call_and_the_write_that_follows_it() {
+        let calls = calls_of(&[OpKind::Trim, OpKind::Write]).unwrap();
+        assert_eq!(calls.call(OpKind::Trim), Some(BlockCall::Discard));
+        assert_eq!(calls.call(OpKind::Write), None);
+        assert_eq!(calls.following_kind(OpKind::Trim), Some(OpKind::Write));
+        assert_eq!(calls.following_kind(OpKind::Write), None);
+        let listed: Vec<(OpKind, BlockCall)> = calls.iter().collect();
+        assert_eq!(listed, [(OpKind::Trim, BlockCall::Discard)]);
+    }
+
+    #[test]
+    fn workload_without_a_call_has_none() {
+        assert_eq!(calls_of(&[OpKind::Read]), None);
+        let trims = Workload {
+            streams: Streams::doing(&[OpKind::Trim]),
+            ..Workload::named("w")
+        };
+        assert_eq!(BlockCalls::for_workload(&trims, |_| None), None);
     }
 }

@@ -147,7 +147,7 @@ fn parts_in_files(
     let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
     // As in fio, a copy takes a percentage of the file as those before it leave it. The first one
     // makes a new file, of which it takes nothing.
-    let mut grown = if file_bytes.is_none() && !has_own_file && job.grows_by_percent() {
+    let mut grown_bytes = if file_bytes.is_none() && !has_own_file && job.grows_by_percent() {
         Some(root.found_bytes().or(made_bytes).unwrap_or(0))
     } else {
         None
@@ -155,11 +155,11 @@ fn parts_in_files(
     let mut parts: BTreeMap<u64, FilePart> = BTreeMap::new();
     for number in copy_numbers(job.copies.count) {
         let copy = job.copies.first_in_section + number;
-        let mut part = copy_part(job, copy, file_bytes, grown.or(percent_of), root)?;
+        let mut part = copy_part(job, copy, file_bytes, grown_bytes.or(percent_of), root)?;
         if is_new_file {
             fit_new_file(job, copy, &mut part);
         }
-        part.found_bytes = grown.or(root.found_bytes()).or(found_bytes);
+        part.found_bytes = grown_bytes.or(root.found_bytes()).or(found_bytes);
         reach_last_block(job, &mut part);
         if files.has_file_per_copy && job.requests.fio_amount.is_none() {
             let block = job.smallest_block();
@@ -171,7 +171,7 @@ fn parts_in_files(
                 part.start = 0;
             }
         }
-        grown = grown.map(|bytes| bytes.max(part.file_bytes));
+        grown_bytes = grown_bytes.map(|bytes| bytes.max(part.file_bytes));
         parts.insert(copy, part);
     }
     Ok(parts.into_values().collect())
@@ -342,32 +342,32 @@ fn bytes_or_zero(amount: Amount) -> u64 {
     }
 }
 
-/// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists;
-/// places in percent are those of `percent_of`.
+/// The part of its file that a copy of a job uses. `file_bytes` is the size of the file, if it
+/// exists; places in percent are those of `percent_of`.
 fn copy_part(
     job: &FioJob,
     copy: u64,
-    whole: Option<u64>,
+    file_bytes: Option<u64>,
     percent_of: Option<u64>,
     root: &TargetRoot,
 ) -> Translated<FilePart> {
     let extent = &job.extent;
-    let base = whole.or(extent.new_file_bytes());
+    let base = file_bytes.or(extent.new_file_bytes());
     let Some(start) = job.start_of_copy(copy, percent_of) else {
         return Err(percent_of_nothing(job));
     };
-    let rest = whole.map(|whole| whole.saturating_sub(start));
-    let length = match (extent.size, rest) {
-        (Some(size @ Amount::Percent(_)), Some(rest)) => known_bytes(job, size, base)?.min(rest),
+    let left_bytes = file_bytes.map(|bytes| bytes.saturating_sub(start));
+    let length = match (extent.size, left_bytes) {
+        (Some(size @ Amount::Percent(_)), Some(left)) => known_bytes(job, size, base)?.min(left),
         // As in fio, a job ends with the device.
-        (Some(size), Some(rest)) if root.is_device() => known_bytes(job, size, base)?.min(rest),
+        (Some(size), Some(left)) if root.is_device() => known_bytes(job, size, base)?.min(left),
         (Some(size), _) => known_bytes(job, size, base)?,
-        (None, Some(rest)) => rest,
+        (None, Some(left)) => left,
         (None, None) => return Err(missing_size(job)),
     };
     // As in fio, a copy that begins inside the file ends at its end.
-    let in_file = extent.file_bytes.map(|bytes| bytes.saturating_sub(start));
-    let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
+    let left_of_set_size = extent.file_bytes.map(|bytes| bytes.saturating_sub(start));
+    let job_bytes = length.min(left_of_set_size.unwrap_or(u64::MAX));
     if job_bytes < job.smallest_block() {
         return Err(job.error_without_options(
             "the job's part of the file is smaller than a block, or starts after the end of the \
@@ -378,9 +378,9 @@ fn copy_part(
     Ok(FilePart {
         start,
         // Zones go on to the end of the file.
-        length: match rest {
-            Some(rest) if has_zones(job) => rest,
-            _ => span_bytes(job, job_bytes, in_file, rest),
+        length: match left_bytes {
+            Some(left) if has_zones(job) => left,
+            _ => span_bytes(job, job_bytes, left_of_set_size, left_bytes),
         },
         job_bytes,
         file_bytes: match (extent.file_bytes, extent.size) {
@@ -390,7 +390,7 @@ fn copy_part(
         begins_file: start == 0,
         // Decided once the sizes of all files are known.
         is_whole_file: false,
-        found_bytes: whole,
+        found_bytes: file_bytes,
         file_start: 0,
     })
 }
@@ -428,14 +428,20 @@ fn has_zones(job: &FioJob) -> bool {
     job.flags.shape.order.zone_stride.is_some() && job.requests.gap_step_bytes.is_none()
 }
 
-/// The bytes in which a copy works that moves `job_bytes`. `in_file` are those behind its start in
-/// a file whose size the job sets, and `rest` those in a file that exists. As in fio, random
-/// requests go anywhere in the file, and each of several files ends with its last whole block.
-fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u64>) -> u64 {
+/// The bytes in which a copy works that moves `job_bytes`. `left_of_set_size` are those behind its
+/// start in a file whose size the job sets, and `left_bytes` those in a file that exists. As in
+/// fio, random requests go anywhere in the file, and each of several files ends with its last whole
+/// block.
+fn span_bytes(
+    job: &FioJob,
+    job_bytes: u64,
+    left_of_set_size: Option<u64>,
+    left_bytes: Option<u64>,
+) -> u64 {
     let block = job.smallest_block();
-    let length = match in_file {
-        Some(in_file) => {
-            let room = in_file.min(rest.unwrap_or(u64::MAX));
+    let length = match left_of_set_size {
+        Some(left) => {
+            let room = left.min(left_bytes.unwrap_or(u64::MAX));
             if job.is_random() || job.laps_have_whole_file() {
                 room
             } else {
@@ -448,5 +454,44 @@ fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u
         length / job.file_set.count / block * block * job.file_set.count
     } else {
         length
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: u64, length: u64) -> FilePart {
+        FilePart {
+            start,
+            length,
+            job_bytes: length,
+            file_bytes: length,
+            begins_file: false,
+            is_whole_file: false,
+            found_bytes: None,
+            file_start: 0,
+        }
+    }
+
+    #[test]
+    fn part_follows_one_of_its_length_that_ends_where_it_begins() {
+        for (before, after, follows) in [
+            (part(0, 4096), part(4096, 4096), true),
+            (part(0, 4096), part(8192, 4096), false),
+            (part(0, 8192), part(8192, 4096), false),
+            (part(4096, 4096), part(0, 4096), false),
+            (part(u64::MAX, 4096), part(4095, 4096), false),
+        ] {
+            assert_eq!(after.follows(before), follows, "{before:?} {after:?}");
+        }
+        assert_eq!(part(u64::MAX, 4096).end(), u64::MAX);
+    }
+
+    #[test]
+    fn places_are_rounded_up_to_a_unit_as_far_as_there_are_any() {
+        assert_eq!(rounded_up(1, PART_BYTES), PART_BYTES);
+        assert_eq!(rounded_up(PART_BYTES, PART_BYTES), PART_BYTES);
+        assert_eq!(rounded_up(u64::MAX - 1, PAGE_BYTES), u64::MAX);
     }
 }

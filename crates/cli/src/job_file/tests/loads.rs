@@ -852,6 +852,17 @@ fn wait_for_starts_a_job_after_another() {
     assert!(error.contains("[c]: "), "{error}");
 }
 
+/// It waits for all jobs, so that the next one starts with it.
+#[test]
+fn stonewall_beside_wait_for_decides_alone() {
+    let text = "[global]\nfilename=/dev/sda\n[a]\n[b]\nwait_for=a\nstonewall\n[c]\n";
+    let plan = plan(text);
+    let flags = plan.workloads.iter().map(|one| one.flags.together);
+    assert!(flags.eq([None, None, Some(true)]), "{plan:?}");
+    let error = refused(&format!("{text}wait_for=a\n"));
+    assert!(error.contains("[c]: wait_for=a: "), "{error}");
+}
+
 #[test]
 fn job_file_notes_options_without_effect() {
     let mixed = notes("[job]\nfilename=/dev/sda\ndirect=1\nrw=randread\nbssplit=4k/50:8k/50\n");
