@@ -13,6 +13,7 @@ pub use threshold::{Expected, Quantity, Relation};
 use crate::estimate::largest_by;
 use crate::mechanics::{reach, reported_rpm, sold_bytes};
 use crate::shape::Shape;
+use crate::waiting;
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::figure::{Metric, Named, Part};
 use diskproof_model::files_record::FilesRecord;
@@ -38,7 +39,9 @@ impl Expected {
     /// the workload counts. The observed figure is in the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
         let mut worst: Option<Judged> = None;
-        for observation in self.observations(record) {
+        let mut observations = self.observations(record);
+        observations.extend(self.missing_on_targets(record));
+        for observation in observations {
             let judged = self.decide(observation, record);
             match &worst {
                 Some(worst) if !self.is_worse(&judged, worst) => {}
@@ -178,6 +181,35 @@ impl Expected {
         }
         observations.extend(self.observed_inserts(record, metric));
         observations
+    }
+
+    /// An observation without a figure for each target that the workload was to run on and did not,
+    /// where another target has it.
+    fn missing_on_targets(&self, record: &Record) -> Vec<Observation> {
+        let mut missing = Vec::new();
+        if self.part != Part::Workload || record.targets.len() < 2 {
+            return missing;
+        }
+        let has_row = |target: usize| {
+            record.measurements.iter().any(|row| {
+                row.data.target == target && row.data.workload.name == self.workload
+            })
+        };
+        let is_measured = (0..record.targets.len()).any(has_row);
+        for target in 0..record.targets.len() {
+            let is_planned = record
+                .plan
+                .workloads()
+                .iter()
+                .any(|workload| workload.name == self.workload && workload.runs_on(target));
+            if is_measured && is_planned && !has_row(target) {
+                missing.push(Observation {
+                    figure: None,
+                    source: None,
+                });
+            }
+        }
+        missing
     }
 
     /// The rate of the INSERTs that the threshold names; `None` where it names others.
@@ -390,6 +422,9 @@ pub(crate) struct NamedFigure {
     pub(crate) estimate: Estimate,
     /// Why it may not decide: it is not the disk's.
     pub(crate) objection: Option<String>,
+    /// The best that it may be without the waits of the program for processors; `None` where it did
+    /// not wait.
+    pub(crate) without_waits: Option<f64>,
 }
 
 /// A figure that a name means, on one target.
@@ -417,7 +452,16 @@ pub(crate) fn named_figures(record: &Record, named: &Named<'_>) -> Vec<TargetFig
     let mut figures: Vec<TargetFigure> = Vec::new();
     for observation in threshold.observations(record) {
         let target = measured_target(record, observation.source);
-        let figure = decided_figure(threshold.judge(observation, record), named.metric);
+        let mut figure = decided_figure(threshold.judge(observation, record), named.metric);
+        if let Some(figure) = &mut figure
+            && let Some(FigureSource::Measurement(index)) = observation.source
+            && let Some(observed) = observation.figure
+        {
+            // A trend compares figures, whose own error its spread from run to run contains.
+            let ends = [observed.value; 2];
+            figure.without_waits =
+                waiting::figure_without_waits(record, index, named.metric, ends);
+        }
         match figures.iter_mut().find(|earlier| earlier.target == target) {
             Some(earlier) if earlier.figure.is_some() => {}
             Some(earlier) => earlier.figure = figure,
@@ -446,6 +490,7 @@ fn decided_figure(judged: Judged, metric: &Metric) -> Option<NamedFigure> {
     Some(NamedFigure {
         estimate,
         objection: judged.objection,
+        without_waits: None,
     })
 }
 

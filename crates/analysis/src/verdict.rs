@@ -17,7 +17,6 @@ use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
-use diskproof_model::saved::is_of_page_cache;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
@@ -357,16 +356,17 @@ fn may_be_burst(record: &Record, index: usize) -> bool {
     is_untested && !ended_units(record, target).is_empty()
 }
 
-/// True if a rate is not of the best grade, and the waits for processors alone may be the cause.
+/// True if a rate had a better grade if the program had not waited for processors.
 fn is_hidden_by_waits(
     record: &Record,
     usage: &DatabaseUse,
     index: usize,
     figure: &Estimate,
 ) -> bool {
-    figure.value < usage.good_from
-        && waiting::explains_all(&record.measurements[index])
-        && waiting::finding(record, index).is_some()
+    match waiting::rate_without_waits(record, index, figure.value) {
+        Some(best) => usage.grade(best) != usage.grade(figure.value),
+        None => false,
+    }
 }
 
 impl DatabaseUse {
@@ -460,7 +460,7 @@ fn trust(record: &Record) -> Trust {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
     let may_not_last = promises_untested_depth(record) || has_untested_rate(record);
-    let (level, why) = if is_of_page_cache(record) {
+    let (level, why) = if record.is_of_page_cache() {
         (
             TrustLevel::Doubtful,
             "The figures are those of the page cache, and say nothing of the disk.",

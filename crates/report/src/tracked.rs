@@ -5,6 +5,7 @@
 
 use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
+use diskproof_model::postgres::INSERT;
 use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -42,7 +43,8 @@ fn tracked_figures(record: &Record) -> Vec<TrackedFigure<'_>> {
 fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
     let mut subject = key.subject.to_string();
-    if !key.op.is_empty() {
+    // Thresholds name the INSERTs of a load by its name alone.
+    if !key.op.is_empty() && key.op != INSERT {
         subject = format!("{subject}.{}", key.op);
     }
     match record.targets.get(key.target) {
