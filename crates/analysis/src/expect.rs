@@ -191,9 +191,10 @@ impl Expected {
             return missing;
         }
         let has_row = |target: usize| {
-            record.measurements.iter().any(|row| {
-                row.data.target == target && row.data.workload.name == self.workload
-            })
+            record
+                .measurements
+                .iter()
+                .any(|row| row.data.target == target && row.data.workload.name == self.workload)
         };
         let is_measured = (0..record.targets.len()).any(has_row);
         for target in 0..record.targets.len() {
@@ -459,8 +460,7 @@ pub(crate) fn named_figures(record: &Record, named: &Named<'_>) -> Vec<TargetFig
         {
             // A trend compares figures, whose own error its spread from run to run contains.
             let ends = [observed.value; 2];
-            figure.without_waits =
-                waiting::figure_without_waits(record, index, named.metric, ends);
+            figure.without_waits = waiting::figure_without_waits(record, index, named.metric, ends);
         }
         match figures.iter_mut().find(|earlier| earlier.target == target) {
             Some(earlier) if earlier.figure.is_some() => {}
@@ -568,6 +568,28 @@ mod tests {
             let outcome = expected(text).evaluate(&record);
             assert_eq!((outcome.observed, outcome.met), (observed, met), "{text}");
         }
+    }
+
+    /// One of two targets has no row of the workload, although the plan has it for both.
+    #[test]
+    fn target_without_a_row_leaves_a_threshold_open() {
+        let mut record = fixture::record();
+        let threshold = expected("random-read-d32.iops>=5000");
+        let missed = expected("random-read-d32.iops>=50000");
+        assert!(threshold.evaluate(&record).met);
+        let mut other = record.targets[0].clone();
+        other.path = "/other".to_owned();
+        record.targets.push(other);
+        record.plan.targets.push("/other".to_owned());
+        assert!(threshold.evaluate(&record).undecided);
+        assert_eq!(
+            missed.evaluate(&record).outcome(),
+            ExpectationOutcome::Missed
+        );
+        for workload in record.plan.workloads_mut() {
+            workload.target = Some(0);
+        }
+        assert!(threshold.evaluate(&record).met);
     }
 
     #[test]

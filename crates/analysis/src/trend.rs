@@ -595,7 +595,9 @@ pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> TrendOutcome {
     if limit.relation.holds(change.share, limit.change) {
         // As a threshold that waits for processors may have missed, it is undecided.
         if let Some(best) = newest.without_waits
-            && !limit.relation.holds(share_from(change, newest.value, best), limit.change)
+            && !limit
+                .relation
+                .holds(share_from(change, newest.value, best), limit.change)
         {
             return TrendOutcome::Undecided;
         }
@@ -631,7 +633,7 @@ mod tests {
     use crate::fixture;
     use crate::fixture::inserted::inserted;
     use crate::fixture::searched::answer;
-    use diskproof_model::measurement::{DeviceUse, Hang, OpKind, OpMeasurement};
+    use diskproof_model::measurement::{DeviceUse, Hang, OpKind, OpMeasurement, Starvation};
     use diskproof_model::plan::{CachePolicy, Workload};
     use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RatePlan};
     use diskproof_model::record::TaskResult;
@@ -791,6 +793,65 @@ mod tests {
             assert_eq!(trend.points.len(), 5);
             assert_eq!(outcome_of_trend(&limit, &trend), outcome, "{verb}");
         }
+    }
+
+    /// The trend of nights with these rates of commits, in which the program waited for processors
+    /// for these shares of the time.
+    fn trend_of_nights(nights: &[(f64, f64)]) -> Trend {
+        let name = "commit-fdatasync";
+        let runs: Vec<SavedRun> = (1..)
+            .zip(nights)
+            .map(|(day, (rate, _))| run(day, &[(name, *rate)]))
+            .collect();
+        let named = named("commit-fdatasync.iops").unwrap();
+        only(condition_trends(&named, &runs, |run| {
+            let night = runs.iter().position(|one| one.run_id == run.run_id)?;
+            let (rate, share) = nights[night];
+            let mut record = fixture::faulty(name, |measurement| {
+                measurement.starved = Starvation {
+                    share,
+                    mean_wait_ns: 50_000.0,
+                };
+            });
+            let commit = fixture::measured(&mut record, name);
+            let op = commit.figures.ops.get_mut(&OpKind::Commit).unwrap();
+            op.iops.value = rate;
+            Some(record)
+        }))
+    }
+
+    #[test]
+    fn night_without_processors_neither_decides_nor_hides_a_drop() {
+        use TrendOutcome::{DoesNotHold, Holds, Undecided};
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let quiet = [(100.0, 0.0), (101.0, 0.0), (99.0, 0.0), (100.5, 0.0)];
+        for (newest, outcome) in [
+            ((50.0, 0.0), Holds),
+            ((50.0, 0.6), Undecided),
+            // A little waiting does not halve a rate.
+            ((50.0, 0.1), Holds),
+            ((85.0, 0.1), Undecided),
+            // What is fast enough with waits is so without them.
+            ((100.0, 0.6), DoesNotHold),
+        ] {
+            let trend = trend_of_nights(&[&quiet[..], &[newest]].concat());
+            assert_eq!(outcome_of_trend(&limit, &trend), outcome, "{newest:?}");
+        }
+        // Most nights before had no processors; the disk is slower than in the others.
+        let starved = [
+            (30.0, 0.6),
+            (45.0, 0.7),
+            (25.0, 0.8),
+            (60.0, 0.5),
+            (20.0, 0.7),
+        ];
+        let trend = trend_of_nights(&[&quiet[..], &starved, &[(60.0, 0.0)]].concat());
+        assert_eq!(outcome_of_trend(&limit, &trend), Holds);
+        let hidden = trend.points.iter().filter(|point| !point.is_measure());
+        assert_eq!(hidden.count(), starved.len());
+        // A machine that never has a free processor has no trend.
+        let trend = trend_of_nights(&[&starved[..], &[(10.0, 0.6)]].concat());
+        assert_eq!(outcome_of_trend(&limit, &trend), Undecided);
     }
 
     /// The newest run has commits of another size, as one earlier run; the others do not count.

@@ -87,7 +87,10 @@ mod tests {
             33.7e6, 41.3e6, 112.6e6, 117.4e6, 267e6, 283e6, 417e6, 433e6, 532e6, 545e6, 561e6,
             1173e6, 1097e6, 3417e6, 3278e6, 6917e6,
         ] {
-            assert!(unreported_link(rate).is_some() && !is_chosen(rate), "{rate}");
+            assert!(
+                unreported_link(rate).is_some() && !is_chosen(rate),
+                "{rate}"
+            );
         }
         for rate in [
             30e6,

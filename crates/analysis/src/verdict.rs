@@ -538,6 +538,7 @@ fn has_figures(record: &Record) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::searched::answer;
     use crate::fixture::{self, finding, states, surveyed};
     use diskproof_model::expectation::Expectation;
     use diskproof_model::files::FileOperation;
@@ -545,6 +546,8 @@ mod tests {
     use diskproof_model::limiter::BurstCredit;
     use diskproof_model::measurement::{Hang, Starvation};
     use diskproof_model::plan::CachePolicy;
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
+    use diskproof_model::record::TaskResult;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict
@@ -666,7 +669,11 @@ mod tests {
 
     #[test]
     fn figures_of_the_page_cache_are_not_called_reliable() {
-        let trusted = |policy: CachePolicy| {
+        let search = TaskResult::Load(Box::new(LoadRecord {
+            figures: answer(LoadOutcome::Sustained, 1000.0, 0.01),
+            data: LoadData { trials: Vec::new() },
+        }));
+        let trusted = |policy: CachePolicy, results: &[TaskResult]| {
             let mut record = fixture::all_faulty(|measurement| {
                 measurement.cache.used = policy;
                 measurement.device.read_bytes = 0;
@@ -675,11 +682,35 @@ mod tests {
                 .measurements
                 .retain(|row| row.data.workload.name == "sequential-read");
             record.findings.clear();
-            record.results.clear();
-            verdict(&record).trust
+            record.results = results.to_vec();
+            verdict(&record).trust.level
         };
-        assert_eq!(trusted(CachePolicy::Cached).level, TrustLevel::Doubtful);
-        assert_eq!(trusted(CachePolicy::Direct).level, TrustLevel::Reliable);
+        // A search or a sweep rests on its rows.
+        for results in [&[][..], &[search]] {
+            assert_eq!(trusted(CachePolicy::Cached, results), TrustLevel::Doubtful);
+            assert_eq!(trusted(CachePolicy::Direct, results), TrustLevel::Reliable);
+        }
+    }
+
+    /// Writes without a sync that fill the memory wait for the disk.
+    #[test]
+    fn cached_writes_that_the_disk_took_are_not_of_the_page_cache() {
+        for (share, is_cached) in [(0.0, true), (0.3, true), (0.9, false)] {
+            let mut record = fixture::all_faulty(|measurement| {
+                measurement.cache.used = CachePolicy::Cached;
+                let asked = measurement.asked.write_bytes as f64;
+                measurement.device.write_bytes = (share * asked) as u64;
+            });
+            record
+                .measurements
+                .retain(|row| row.data.workload.name == "sequential-write");
+            for row in &mut record.measurements {
+                row.data.ops.remove(&OpKind::Sync);
+            }
+            record.findings.clear();
+            record.results.clear();
+            assert_eq!(record.is_of_page_cache(), is_cached, "{share}");
+        }
     }
 
     #[test]

@@ -385,6 +385,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_curve_has_the_figures_of_a_curve() {
+        for (subject, name, is_known) in [
+            ("curve", "max", true),
+            ("2:curve", "average", true),
+            ("random-read-d1", "max", false),
+            ("random-read-d1", "read.max", false),
+            ("random-read-d1", "read.p99.9", true),
+            ("random-read-d1", "p90", false),
+        ] {
+            assert_eq!(is_figure(subject, name), is_known, "{subject}.{name}");
+        }
+    }
+
+    #[test]
     fn interval_of_a_change_may_be_open() {
         for (low_95, high_95, expected) in [
             (0.929, Some(0.97), "-7.1 % to -3.0 %"),

@@ -119,6 +119,7 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use crate::fixture;
+    use crate::rules::test_capped;
     use diskproof_model::expectation::{Expectation, ExpectationOutcome};
     use diskproof_model::measurement::Starvation;
     use diskproof_model::record::Record;
@@ -136,6 +137,53 @@ mod tests {
                 mean_wait_ns: 60_000.0,
             };
         })
+    }
+
+    fn outcome(record: &Record, text: &str) -> ExpectationOutcome {
+        evaluate(record, text).outcome()
+    }
+
+    /// 3000/s of a limiter, as evenly as it sets them.
+    #[test]
+    fn rate_that_may_be_a_burst_meets_only_what_lasts() {
+        use ExpectationOutcome::{Met, Missed, Undecided};
+        let mut capped = test_capped(|_| 0);
+        for (text, expected) in [
+            ("random-read-d32.iops>=2000", Undecided),
+            ("random-read-d32.p99<=1s", Undecided),
+            ("random-read-d32.iops>=90", Met),
+            ("random-read-d32.iops>=9000", Missed),
+            ("random-read-d32.iops<=9000", Met),
+            // Its rate is not that of the limiter.
+            ("random-read-d1.iops>=1000", Met),
+        ] {
+            assert_eq!(outcome(&capped, text), expected, "{text}");
+        }
+        let reason = evaluate(&capped, "random-read-d32.iops>=2000")
+            .objection
+            .unwrap();
+        assert!(reason.contains("burst-untested"), "{reason}");
+        // The test of the finding decides it.
+        capped
+            .findings
+            .retain(|finding| finding.code != "burst-untested");
+        assert_eq!(outcome(&capped, "random-read-d32.iops>=2000"), Met);
+        // A healthy disk has no such rate.
+        let healthy = fixture::record();
+        assert_eq!(outcome(&healthy, "random-read-d32.iops>=9000"), Met);
+    }
+
+    /// A gp2 volume of 500 GiB has 1500/s for ever.
+    #[test]
+    fn documented_base_of_a_burst_meets_thresholds() {
+        use ExpectationOutcome::{Met, Undecided};
+        let mut record = test_capped(|_| 0);
+        for layer in &mut record.targets[0].layers {
+            layer.model = Some("Amazon Elastic Block Store".to_owned());
+            layer.size_bytes = 500 << 30;
+        }
+        assert_eq!(outcome(&record, "random-read-d32.iops>=1400"), Met);
+        assert_eq!(outcome(&record, "random-read-d32.iops>=1600"), Undecided);
     }
 
     #[test]

@@ -49,7 +49,11 @@ fn only_bytes_at_base(record: &Record, credit: &BurstCredit) -> Option<u32> {
             && waits_for_disk(&row.data)
             && rate_of(row, unit.other()) > (1.0 + RATE_ERROR) * base
     });
-    if is_exceeded { None } else { Some(request_bytes) }
+    if is_exceeded {
+        None
+    } else {
+        Some(request_bytes)
+    }
 }
 
 /// The base rate of a credit in the unit that is not its own, in requests of this size.
@@ -69,7 +73,10 @@ pub(crate) fn other_unit(record: &Record, credit: &BurstCredit) -> Option<OtherU
     let unit = Unit::of_credit(credit);
     Some(OtherUnit {
         request_bytes,
-        base: limit_text(base_in_other_unit(credit, request_bytes), unit.other().per_second()),
+        base: limit_text(
+            base_in_other_unit(credit, request_bytes),
+            unit.other().per_second(),
+        ),
     })
 }
 
@@ -225,6 +232,34 @@ mod tests {
         states(
             &amount_text(&record, &credit),
             &["20,000 requests of 8 KiB"],
+        );
+    }
+
+    /// Small requests met a limiter of 158 MB/s, and streams are slower than it.
+    #[test]
+    fn limit_that_only_small_requests_met_has_both_units() {
+        let mut record = fixture::record();
+        let small = record
+            .measurements
+            .iter()
+            .position(|row| row.data.workload.block_bytes == 8192);
+        let credit = BurstCredit {
+            base: 19_283.0,
+            burst: 40_000.0,
+            at_base: vec![small.unwrap()],
+            in_burst: Vec::new(),
+            ..crate::rules::test_credit()
+        };
+        // 400 MiB/s are more than a limiter of bytes allows.
+        assert!(other_unit(&record, &credit).is_none());
+        for row in &mut record.measurements {
+            for op in row.figures.ops.values_mut() {
+                op.throughput.value = op.throughput.value.min(120e6);
+            }
+        }
+        states(
+            &base_text(&record, &credit),
+            &["19,300/s (158 MB/s in requests of 8 KiB)"],
         );
     }
 

@@ -345,9 +345,10 @@ fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Untested
     }
     // The rate of a link lasts, and nothing else suggests a volume: no reason to doubt it.
     let (severity, cause) = match plateau.link {
-        Some(link) if link.is_chosen => {
-            (Severity::Warning, "A limiter, or a link of exactly that rate,")
-        }
+        Some(link) if link.is_chosen => (
+            Severity::Warning,
+            "A limiter, or a link of exactly that rate,",
+        ),
         Some(_) => (Severity::Note, "A link or a limiter"),
         None => (Severity::Warning, "A limiter"),
     };
@@ -358,9 +359,10 @@ fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Untested
         limit_text(plateau.rate, plateau.unit.per_second()),
         format_duration(time_at_rate.held_ns as u64),
     );
-    let documented = record.targets.get(plateau.target).and_then(|target| {
-        base_of_burst(target, plateau.rate, plateau.unit.per_second())
-    });
+    let documented = record
+        .targets
+        .get(plateau.target)
+        .and_then(|target| base_of_burst(target, plateau.rate, plateau.unit.per_second()));
     let diagnosis = Diagnosis::new(severity, claim, plateau.evidence);
     Some(UntestedOnTarget {
         target: plateau.target,

@@ -90,6 +90,8 @@ pub(crate) use bursts::{
     CLIFF_BYTES_MIN, has_many_failures, is_credit_of_disk, is_fall_of_zones, lasting_fall_of,
     may_accuse_disk, mean_request_bytes,
 };
+#[cfg(test)]
+pub(crate) use rate_limited::tests::capped as test_capped;
 pub(crate) use rate_limited::{RateOfKind, possible_link_of, reached_group_limit};
 pub use rule::{Check, Rule};
 

@@ -513,7 +513,7 @@ fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
 }
 
 #[cfg(test)]
-pub(in crate::rules) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
@@ -549,7 +549,7 @@ pub(in crate::rules) mod tests {
     /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.
     pub(super) const EXAMPLES: Examples = Examples::new(|| capped(|_| 0), fixture::record);
 
-    pub(in crate::rules) fn capped(noise: impl Fn(usize) -> u64) -> Record {
+    pub(crate) fn capped(noise: impl Fn(usize) -> u64) -> Record {
         fixture::changed(|run| {
             let random = run
                 .measurements
