@@ -26,6 +26,7 @@ use diskproof_model::row::Row;
 use diskproof_model::target::TargetIdentity;
 use observed::{NamedOps, Observed, Uncertainty, figure_of_operations, figure_of_part};
 use parse::is_cpu;
+use std::collections::BTreeSet;
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
@@ -187,23 +188,22 @@ impl Expected {
     /// where another target has it.
     fn missing_on_targets(&self, record: &Record) -> Vec<Observation> {
         let mut missing = Vec::new();
-        if self.part != Part::Workload || record.targets.len() < 2 {
+        let mut measured: BTreeSet<usize> = BTreeSet::new();
+        for row in &record.measurements {
+            if row.data.workload.name == self.workload {
+                measured.insert(row.data.target);
+            }
+        }
+        if self.part != Part::Workload || measured.is_empty() {
             return missing;
         }
-        let has_row = |target: usize| {
-            record
-                .measurements
-                .iter()
-                .any(|row| row.data.target == target && row.data.workload.name == self.workload)
-        };
-        let is_measured = (0..record.targets.len()).any(has_row);
         for target in 0..record.targets.len() {
             let is_planned = record
                 .plan
                 .workloads()
                 .iter()
                 .any(|workload| workload.name == self.workload && workload.runs_on(target));
-            if is_measured && is_planned && !has_row(target) {
+            if is_planned && !measured.contains(&target) {
                 missing.push(Observation {
                     figure: None,
                     source: None,
