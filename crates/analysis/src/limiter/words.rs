@@ -254,7 +254,7 @@ mod tests {
         assert!(other_unit(&record, &credit).is_none());
         for row in &mut record.measurements {
             for op in row.figures.ops.values_mut() {
-                op.throughput.value = op.throughput.value.min(120e6);
+                op.throughput.value = op.throughput.value.min(60e6);
             }
         }
         states(

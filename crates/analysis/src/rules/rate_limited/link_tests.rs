@@ -168,7 +168,7 @@ fn plateau_with_signs_of_a_volume_is_no_link() {
         let mut links = Vec::new();
         for plateau in plateaus_without_known_credit(record) {
             if plateau.unit == Unit::Bytes {
-                links.push(plateau.link);
+                links.push(plateau.link.map(|link| link.name));
             }
         }
         links
