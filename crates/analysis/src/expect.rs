@@ -13,6 +13,7 @@ pub use threshold::{Expected, Quantity, Relation};
 use crate::estimate::largest_by;
 use crate::mechanics::{reach, reported_rpm, sold_bytes};
 use crate::shape::Shape;
+use crate::waiting;
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::figure::{Metric, Named, Part};
 use diskproof_model::files_record::FilesRecord;
@@ -25,6 +26,7 @@ use diskproof_model::row::Row;
 use diskproof_model::target::TargetIdentity;
 use observed::{NamedOps, Observed, Uncertainty, figure_of_operations, figure_of_part};
 use parse::is_cpu;
+use std::collections::BTreeSet;
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
@@ -38,7 +40,9 @@ impl Expected {
     /// the workload counts. The observed figure is in the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
         let mut worst: Option<Judged> = None;
-        for observation in self.observations(record) {
+        let mut observations = self.observations(record);
+        observations.extend(self.missing_on_targets(record));
+        for observation in observations {
             let judged = self.decide(observation, record);
             match &worst {
                 Some(worst) if !self.is_worse(&judged, worst) => {}
@@ -178,6 +182,35 @@ impl Expected {
         }
         observations.extend(self.observed_inserts(record, metric));
         observations
+    }
+
+    /// An observation without a figure for each target that the workload was to run on and did not,
+    /// where another target has it.
+    fn missing_on_targets(&self, record: &Record) -> Vec<Observation> {
+        let mut missing = Vec::new();
+        let mut measured: BTreeSet<usize> = BTreeSet::new();
+        for row in &record.measurements {
+            if row.data.workload.name == self.workload {
+                measured.insert(row.data.target);
+            }
+        }
+        if self.part != Part::Workload || measured.is_empty() {
+            return missing;
+        }
+        for target in 0..record.targets.len() {
+            let is_planned = record
+                .plan
+                .workloads()
+                .iter()
+                .any(|workload| workload.name == self.workload && workload.runs_on(target));
+            if is_planned && !measured.contains(&target) {
+                missing.push(Observation {
+                    figure: None,
+                    source: None,
+                });
+            }
+        }
+        missing
     }
 
     /// The rate of the INSERTs that the threshold names; `None` where it names others.
@@ -390,6 +423,9 @@ pub(crate) struct NamedFigure {
     pub(crate) estimate: Estimate,
     /// Why it may not decide: it is not the disk's.
     pub(crate) objection: Option<String>,
+    /// The best that it may be without the waits of the program for processors; `None` where it did
+    /// not wait.
+    pub(crate) without_waits: Option<f64>,
 }
 
 /// A figure that a name means, on one target.
@@ -417,7 +453,15 @@ pub(crate) fn named_figures(record: &Record, named: &Named<'_>) -> Vec<TargetFig
     let mut figures: Vec<TargetFigure> = Vec::new();
     for observation in threshold.observations(record) {
         let target = measured_target(record, observation.source);
-        let figure = decided_figure(threshold.judge(observation, record), named.metric);
+        let mut figure = decided_figure(threshold.judge(observation, record), named.metric);
+        if let Some(figure) = &mut figure
+            && let Some(FigureSource::Measurement(index)) = observation.source
+            && let Some(observed) = observation.figure
+        {
+            // A trend compares figures, whose own error its spread from run to run contains.
+            let ends = [observed.value; 2];
+            figure.without_waits = waiting::figure_without_waits(record, index, named.metric, ends);
+        }
         match figures.iter_mut().find(|earlier| earlier.target == target) {
             Some(earlier) if earlier.figure.is_some() => {}
             Some(earlier) => earlier.figure = figure,
@@ -446,6 +490,7 @@ fn decided_figure(judged: Judged, metric: &Metric) -> Option<NamedFigure> {
     Some(NamedFigure {
         estimate,
         objection: judged.objection,
+        without_waits: None,
     })
 }
 
@@ -523,6 +568,28 @@ mod tests {
             let outcome = expected(text).evaluate(&record);
             assert_eq!((outcome.observed, outcome.met), (observed, met), "{text}");
         }
+    }
+
+    /// One of two targets has no row of the workload, although the plan has it for both.
+    #[test]
+    fn target_without_a_row_leaves_a_threshold_open() {
+        let mut record = fixture::record();
+        let threshold = expected("random-read-d32.iops>=5000");
+        let missed = expected("random-read-d32.iops>=50000");
+        assert!(threshold.evaluate(&record).met);
+        let mut other = record.targets[0].clone();
+        other.path = "/other".to_owned();
+        record.targets.push(other);
+        record.plan.targets.push("/other".to_owned());
+        assert!(threshold.evaluate(&record).undecided);
+        assert_eq!(
+            missed.evaluate(&record).outcome(),
+            ExpectationOutcome::Missed
+        );
+        for workload in record.plan.workloads_mut() {
+            workload.target = Some(0);
+        }
+        assert!(threshold.evaluate(&record).met);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! unknown, and is not guessed. docs/verdict.md explains the evidence of each limit.
 
 use crate::estimate::largest_by;
+use crate::rules::possible_link_of;
 use crate::rules::rule::{evidence, wanted_depth};
 use diskproof_model::finding::{Evidence, LimitedBy, Meaning, RateLimit, SharedResource};
 use diskproof_model::measurement::OpKind;
@@ -104,9 +105,21 @@ fn limit_of_finding(record: &Record, index: usize) -> Option<LimitedBy> {
         let root = format!("/measurements/{index}/");
         let mut evidence = finding.evidence.clone();
         evidence.retain(|evidence| evidence.path.starts_with(&root));
+        let why = format!("finding {}", finding.code);
+        // The rate does not tell a full link from a limiter.
+        if finding.code == "rate-limited"
+            && let Some(link) = possible_link_of(record, index)
+            && !link.is_chosen
+        {
+            return Some(LimitedBy {
+                limit: RateLimit::Unknown,
+                why: format!("a link or a limiter: {why}"),
+                evidence,
+            });
+        }
         return Some(LimitedBy {
             limit,
-            why: format!("finding {}", finding.code),
+            why,
             evidence,
         });
     }

@@ -740,6 +740,7 @@ mod tests {
         let over = |rate| RateTrial {
             rate,
             is_over: true,
+            dispatch_late: 5,
             ..trial(RateCellKind::Doubling, 10, None)
         };
         let mut load = LoadRecord {
@@ -751,6 +752,14 @@ mod tests {
         assert_eq!(load.lowest_overload(), Some(20.0));
         let clause = load_clause(&record, &load).unwrap();
         assert!(clause.contains("at most 20.0 "), "{clause}");
+        // This program sent some of them too late, or its threads had no processor.
+        for (dispatch_late, waited_ns) in [(6, 0), (0, 2_000_000_000)] {
+            let mut delayed = load.clone();
+            let trial = &mut delayed.data.trials[1];
+            trial.dispatch_late = dispatch_late;
+            trial.batches[0].waited_ns = waited_ns;
+            assert_eq!(delayed.lowest_overload(), Some(40.0));
+        }
         // A cell of the curve is too short.
         load.data.trials[1].kind = RateCellKind::Curve;
         assert_eq!(load.lowest_overload(), Some(40.0));

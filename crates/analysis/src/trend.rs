@@ -5,6 +5,7 @@ use crate::compare::{Limit, has_same_conditions};
 use crate::estimate::{mean, student, variance};
 use crate::expect::{NamedFigure, TargetFigure, named_figures};
 use crate::shape::median;
+use crate::waiting;
 use diskproof_model::figure::{Named, Part, named};
 use diskproof_model::postgres::subject_of_load;
 use diskproof_model::record::Record;
@@ -33,6 +34,7 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
     let Some(newest) = runs.iter().copied().find(|run| !run.figures.is_empty()) else {
         return Vec::new();
     };
+    let newest_record = load(newest);
     let mut trends = Vec::new();
     for figure in &newest.figures {
         trends.push(Trend {
@@ -41,11 +43,10 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
             target: newest.target_of(figure).map(str::to_owned),
             metric: headline_metric(figure).to_owned(),
             unit: figure.unit.clone(),
-            points: vec![headline_point(newest, figure)],
+            points: vec![headline_point(newest, figure, newest_record.as_ref())],
             newest_without_figure: None,
         });
     }
-    let newest_record = load(newest);
     for run in comparable_runs(&runs, newest) {
         if run.run_id == newest.run_id {
             continue;
@@ -61,7 +62,7 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
             if let Some(own) = own
                 && is_measured_alike(figure, newest_record, &record)
             {
-                trend.points.push(headline_point(run, own));
+                trend.points.push(headline_point(run, own, Some(&record)));
             }
         }
     }
@@ -336,6 +337,7 @@ fn named_point(run: &SavedRun, figure: NamedFigure) -> TrendPoint {
         half_width_95: figure.estimate.half_width_95,
         change: None,
         objection: figure.objection,
+        without_waits: figure.without_waits,
     }
 }
 
@@ -456,8 +458,28 @@ fn headline_metric(figure: &Headline) -> &'static str {
     }
 }
 
-/// A headline of a run, as a point of its trend.
-fn headline_point(run: &SavedRun, figure: &Headline) -> TrendPoint {
+/// The best figure that the workload of a headline may have had without its waits for processors;
+/// `None` where it did not wait.
+fn headline_without_waits(run: &SavedRun, figure: &Headline, record: &Record) -> Option<f64> {
+    let name = format!("{}.{}", figure.workload, headline_metric(figure));
+    let metric = named(&name)?.metric;
+    let target = run.target_of(figure)?;
+    let index = record.measurements.iter().position(|row| {
+        let is_target = match record.targets.get(row.data.target) {
+            Some(measured) => measured.path == target,
+            None => false,
+        };
+        is_target && row.data.workload.name == figure.workload
+    })?;
+    waiting::figure_without_waits(record, index, metric, [figure.value; 2])
+}
+
+/// A headline of a run, as a point of its trend; `record` is that of the run, where it can be read.
+fn headline_point(run: &SavedRun, figure: &Headline, record: Option<&Record>) -> TrendPoint {
+    let without_waits = match record {
+        Some(record) => headline_without_waits(run, figure, record),
+        None => None,
+    };
     TrendPoint {
         run_id: run.run_id.clone(),
         started: run.started.clone(),
@@ -465,6 +487,7 @@ fn headline_point(run: &SavedRun, figure: &Headline) -> TrendPoint {
         half_width_95: figure.half_width_95,
         change: None,
         objection: figure.objection.clone(),
+        without_waits,
     }
 }
 
@@ -473,7 +496,8 @@ fn is_same_figure(one: &Headline, other: &Headline) -> bool {
 }
 
 /// Compares each point with those before it; the oldest comes first. A figure that is not the
-/// disk's is shown, but neither compared nor compared with.
+/// disk's is shown, but neither compared nor compared with. No figure is compared with one that waits
+/// for processors hid: a disk that became slower passed for one that is as fast as in such a night.
 fn add_changes(points: &mut [TrendPoint]) {
     for index in 0..points.len() {
         if points[index].objection.is_none() {
@@ -487,7 +511,7 @@ fn add_changes(points: &mut [TrendPoint]) {
 fn values_to_compare_with(points: &[TrendPoint]) -> Vec<f64> {
     let mut values = Vec::new();
     for point in points {
-        if point.objection.is_none() && point.value > 0.0 {
+        if point.is_measure() {
             values.push(point.value);
         }
     }
@@ -569,6 +593,14 @@ pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> TrendOutcome {
         return TrendOutcome::Undecided;
     };
     if limit.relation.holds(change.share, limit.change) {
+        // As a threshold that waits for processors may have missed, it is undecided.
+        if let Some(best) = newest.without_waits
+            && !limit
+                .relation
+                .holds(share_from(change, newest.value, best), limit.change)
+        {
+            return TrendOutcome::Undecided;
+        }
         return if change.is_beyond_chance == Some(true) {
             TrendOutcome::Holds
         } else {
@@ -590,13 +622,18 @@ pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> TrendOutcome {
     }
 }
 
+/// The change of another value from the median that `change` is from.
+fn share_from(change: TrendChange, value: f64, other: f64) -> f64 {
+    (1.0 + change.share) * other / value - 1.0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::inserted::inserted;
     use crate::fixture::searched::answer;
-    use diskproof_model::measurement::{DeviceUse, Hang, OpKind, OpMeasurement};
+    use diskproof_model::measurement::{DeviceUse, Hang, OpKind, OpMeasurement, Starvation};
     use diskproof_model::plan::{CachePolicy, Workload};
     use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RatePlan};
     use diskproof_model::record::TaskResult;
@@ -756,6 +793,65 @@ mod tests {
             assert_eq!(trend.points.len(), 5);
             assert_eq!(outcome_of_trend(&limit, &trend), outcome, "{verb}");
         }
+    }
+
+    /// The trend of nights with these rates of commits, in which the program waited for processors
+    /// for these shares of the time.
+    fn trend_of_nights(nights: &[(f64, f64)]) -> Trend {
+        let name = "commit-fdatasync";
+        let runs: Vec<SavedRun> = (1..)
+            .zip(nights)
+            .map(|(day, (rate, _))| run(day, &[(name, *rate)]))
+            .collect();
+        let named = named("commit-fdatasync.iops").unwrap();
+        only(condition_trends(&named, &runs, |run| {
+            let night = runs.iter().position(|one| one.run_id == run.run_id)?;
+            let (rate, share) = nights[night];
+            let mut record = fixture::faulty(name, |measurement| {
+                measurement.starved = Starvation {
+                    share,
+                    mean_wait_ns: 50_000.0,
+                };
+            });
+            let commit = fixture::measured(&mut record, name);
+            let op = commit.figures.ops.get_mut(&OpKind::Commit).unwrap();
+            op.iops.value = rate;
+            Some(record)
+        }))
+    }
+
+    #[test]
+    fn night_without_processors_neither_decides_nor_hides_a_drop() {
+        use TrendOutcome::{DoesNotHold, Holds, Undecided};
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let quiet = [(100.0, 0.0), (101.0, 0.0), (99.0, 0.0), (100.5, 0.0)];
+        for (newest, outcome) in [
+            ((50.0, 0.0), Holds),
+            ((50.0, 0.6), Undecided),
+            // A little waiting does not halve a rate.
+            ((50.0, 0.1), Holds),
+            ((85.0, 0.1), Undecided),
+            // What is fast enough with waits is so without them.
+            ((100.0, 0.6), DoesNotHold),
+        ] {
+            let trend = trend_of_nights(&[&quiet[..], &[newest]].concat());
+            assert_eq!(outcome_of_trend(&limit, &trend), outcome, "{newest:?}");
+        }
+        // Most nights before had no processors; the disk is slower than in the others.
+        let starved = [
+            (30.0, 0.6),
+            (45.0, 0.7),
+            (25.0, 0.8),
+            (60.0, 0.5),
+            (20.0, 0.7),
+        ];
+        let trend = trend_of_nights(&[&quiet[..], &starved, &[(60.0, 0.0)]].concat());
+        assert_eq!(outcome_of_trend(&limit, &trend), Holds);
+        let hidden = trend.points.iter().filter(|point| !point.is_measure());
+        assert_eq!(hidden.count(), starved.len());
+        // A machine that never has a free processor has no trend.
+        let trend = trend_of_nights(&[&starved[..], &[(10.0, 0.6)]].concat());
+        assert_eq!(outcome_of_trend(&limit, &trend), Undecided);
     }
 
     /// The newest run has commits of another size, as one earlier run; the others do not count.

@@ -17,7 +17,6 @@ use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
-use diskproof_model::saved::is_of_page_cache;
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
@@ -370,16 +369,17 @@ fn may_be_burst(record: &Record, index: usize) -> bool {
     is_untested && !ended_units(record, target).is_empty()
 }
 
-/// True if a rate is not of the best grade, and the waits for processors alone may be the cause.
+/// True if a rate had a better grade if the program had not waited for processors.
 fn is_hidden_by_waits(
     record: &Record,
     usage: &DatabaseUse,
     index: usize,
     figure: &Estimate,
 ) -> bool {
-    figure.value < usage.good_from
-        && waiting::explains_all(&record.measurements[index])
-        && waiting::finding(record, index).is_some()
+    match waiting::rate_without_waits(record, index, figure.value) {
+        Some(best) => usage.grade(best) != usage.grade(figure.value),
+        None => false,
+    }
 }
 
 impl DatabaseUse {
@@ -473,7 +473,7 @@ fn trust(record: &Record) -> Trust {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
     let may_not_last = promises_untested_depth(record) || has_untested_rate(record);
-    let (level, why) = if is_of_page_cache(record) {
+    let (level, why) = if record.is_of_page_cache() {
         (
             TrustLevel::Doubtful,
             "The figures are those of the page cache, and say nothing of the disk.",
@@ -551,6 +551,7 @@ fn has_figures(record: &Record) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::files::{file_step, files_plan, files_record};
+    use crate::fixture::searched::answer;
     use crate::fixture::{self, finding, states, surveyed};
     use diskproof_model::expectation::Expectation;
     use diskproof_model::files::FileOperation;
@@ -558,6 +559,8 @@ mod tests {
     use diskproof_model::limiter::BurstCredit;
     use diskproof_model::measurement::{Hang, Starvation};
     use diskproof_model::plan::CachePolicy;
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
+    use diskproof_model::record::TaskResult;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict
@@ -679,7 +682,11 @@ mod tests {
 
     #[test]
     fn figures_of_the_page_cache_are_not_called_reliable() {
-        let trusted = |policy: CachePolicy| {
+        let search = TaskResult::Load(Box::new(LoadRecord {
+            figures: answer(LoadOutcome::Sustained, 1000.0, 0.01),
+            data: LoadData { trials: Vec::new() },
+        }));
+        let trusted = |policy: CachePolicy, results: &[TaskResult]| {
             let mut record = fixture::all_faulty(|measurement| {
                 measurement.cache.used = policy;
                 measurement.device.read_bytes = 0;
@@ -688,11 +695,35 @@ mod tests {
                 .measurements
                 .retain(|row| row.data.workload.name == "sequential-read");
             record.findings.clear();
-            record.results.clear();
-            verdict(&record).trust
+            record.results = results.to_vec();
+            verdict(&record).trust.level
         };
-        assert_eq!(trusted(CachePolicy::Cached).level, TrustLevel::Doubtful);
-        assert_eq!(trusted(CachePolicy::Direct).level, TrustLevel::Reliable);
+        // A search or a sweep rests on its rows.
+        for results in [&[][..], &[search]] {
+            assert_eq!(trusted(CachePolicy::Cached, results), TrustLevel::Doubtful);
+            assert_eq!(trusted(CachePolicy::Direct, results), TrustLevel::Reliable);
+        }
+    }
+
+    /// Writes without a sync that fill the memory wait for the disk.
+    #[test]
+    fn cached_writes_that_the_disk_took_are_not_of_the_page_cache() {
+        for (share, is_cached) in [(0.0, true), (0.3, true), (0.9, false)] {
+            let mut record = fixture::all_faulty(|measurement| {
+                measurement.cache.used = CachePolicy::Cached;
+                let asked = measurement.asked.write_bytes as f64;
+                measurement.device.write_bytes = (share * asked) as u64;
+            });
+            record
+                .measurements
+                .retain(|row| row.data.workload.name == "sequential-write");
+            for row in &mut record.measurements {
+                row.data.ops.remove(&OpKind::Sync);
+            }
+            record.findings.clear();
+            record.results.clear();
+            assert_eq!(record.is_of_page_cache(), is_cached, "{share}");
+        }
     }
 
     #[test]

@@ -109,6 +109,10 @@ impl PostgresRecord {
     }
 }
 
+/// The operation of a load in tables and labels. No kind of operation of a disk has this name, so
+/// no threshold names it.
+pub const INSERT: &str = "insert";
+
 /// The name of the figures of a load of this name.
 pub fn subject_of_load(load: &str) -> String {
     format!("postgres-{load}")

@@ -3,9 +3,12 @@
 //! monitoring plugin all ask this one question first.
 
 use crate::figure::Figure;
-use crate::finding::{Cause, Finding};
+use crate::finding::{Cause, Finding, Meaning};
+use crate::op::OpKind;
 use crate::record::Record;
 use crate::results::ResultAnswer;
+use crate::row::Row;
+use crate::workload::CachePolicy;
 
 /// The place of a record from which a figure comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +104,25 @@ impl Record {
         self.objection(FigureSource::of_figure(figure)?)
     }
 
+    /// Returns `true` if all requests of a run went to the page cache and nothing shows the disk: no
+    /// sync, no failed or unanswered request, no bytes that the disk moved for them, no requests of
+    /// another kind, and no trouble that the disk itself reports. What a sweep or a sustained load
+    /// found follows from such requests.
+    pub fn is_of_page_cache(&self) -> bool {
+        let has_own_requests = self
+            .results
+            .iter()
+            .any(|result| result.inner().own_requests().is_some());
+        !self.measurements.is_empty()
+            && !has_own_requests
+            && self.stalled.is_none()
+            && self.failed.is_none()
+            && self.silences.is_empty()
+            && self.first_answers.is_empty()
+            && !self.findings.iter().any(is_of_failing_disk)
+            && self.measurements.iter().all(is_row_of_page_cache)
+    }
+
     /// Returns `true` if a result of the run has this answer.
     pub fn has_answer(&self, answer: ResultAnswer) -> bool {
         self.results
@@ -168,6 +190,32 @@ impl Record {
         is_about_source || finding.rests_on(&format!("/results/{index}"))
     }
 }
+
+/// Returns `true` if a finding says that the disk fails, or that its own report warns.
+fn is_of_failing_disk(finding: &Finding) -> bool {
+    let warns = finding.is_serious() && finding.says == Meaning::Health;
+    warns || finding.is_failure_of_disk()
+}
+
+fn is_row_of_page_cache(row: &Row) -> bool {
+    let data = &row.data;
+    let is_synced = data.ops.contains_key(&OpKind::Sync) || data.ops.contains_key(&OpKind::Commit);
+    let is_read_from_disk = moved_half(data.device.read_bytes, data.asked.read_bytes);
+    // A load that writes for longer than memory lasts waits for the disk.
+    let is_written_to_disk = moved_half(data.device.write_bytes, data.asked.write_bytes);
+    data.cache.used == CachePolicy::Cached
+        && !is_synced
+        && !is_read_from_disk
+        && !is_written_to_disk
+        && data.hang.is_none()
+        && row.errors_total() == 0
+}
+
+/// True if the disk moved at least half of what was requested.
+fn moved_half(moved_bytes: u64, asked_bytes: u64) -> bool {
+    asked_bytes > 0 && moved_bytes.saturating_mul(2) >= asked_bytes
+}
+
 fn is_of_no_disk(finding: &Finding) -> bool {
     match finding.says.objection() {
         Some(

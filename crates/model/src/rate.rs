@@ -114,6 +114,13 @@ impl RateCellKind {
     }
 }
 
+/// Above this share of the late requests, those that this program's own delay made late may be the
+/// reason for an overload. The answer of a search is void from the same share on.
+const DELAYED_SHARE_MAX: f64 = 0.05;
+/// From this share of its time on, waiting for processors may have made a trial more than its target
+/// serves: with a fifth, whatever answers for a disk waits as well.
+const WAITED_SHARE_MAX: f64 = 0.2;
+
 /// The requests of one part of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RateBatch {
@@ -220,6 +227,15 @@ impl RateTrial {
         total
     }
 
+    /// True if this program may have made its requests wait: its own delay made many of them late,
+    /// or its threads waited for processors for so long that what answers them did, too.
+    fn may_be_of_generator(&self) -> bool {
+        let late = self.total().late as f64;
+        let waited_ns: u64 = self.batches.iter().map(|batch| batch.waited_ns).sum();
+        self.dispatch_late as f64 > DELAYED_SHARE_MAX * late
+            || waited_ns as f64 >= WAITED_SHARE_MAX * self.wall_ns as f64
+    }
+
     /// The share of its requests that were late; 0 without any.
     pub fn late_share(&self) -> f64 {
         let total = self.total();
@@ -304,8 +320,8 @@ pub struct LoadData {
 
 impl LoadRecord {
     /// The lowest rate of the doubling at which more waited than was served: no higher one can be
-    /// kept. `None` where there was none, and where a stall may have been the reason. The cells of
-    /// a curve are too short to show it.
+    /// kept. `None` where there was none, and where a stall, or this program itself, may have been
+    /// the reason. The cells of a curve are too short to show it.
     pub fn lowest_overload(&self) -> Option<f64> {
         if self.figures.stalls.met > 0 {
             return None;
@@ -313,7 +329,10 @@ impl LoadRecord {
         self.data
             .trials
             .iter()
-            .filter(|trial| trial.is_over && trial.kind == RateCellKind::Doubling)
+            .filter(|trial| {
+                let is_overload = trial.is_over && trial.kind == RateCellKind::Doubling;
+                is_overload && !trial.may_be_of_generator()
+            })
             .map(|trial| trial.rate)
             .reduce(f64::min)
     }

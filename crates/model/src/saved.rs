@@ -2,13 +2,13 @@
 //! once from a record, so that every list says the same.
 
 use crate::figure::{Figure, Part, figures};
-use crate::finding::{Finding, Meaning, Severity};
+use crate::finding::Severity;
 use crate::op::OpKind;
 use crate::record::Record;
 use crate::row::Row;
 use crate::surface::SeekPattern;
 use crate::target::TargetIdentity;
-use crate::workload::{Access, CachePolicy};
+use crate::workload::Access;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ impl SavedRun {
             note: record.note.clone(),
             partial: record.partial,
             undecided: record.is_undecided(),
-            only_observed: record.plan.tasks.is_empty() || is_of_page_cache(record),
+            only_observed: record.plan.tasks.is_empty() || record.is_of_page_cache(),
             method: record.method,
             worst: worst(record),
             findings: serious_findings(record),
@@ -176,38 +176,6 @@ impl SavedRun {
             (None, _) => None,
         }
     }
-}
-
-/// Returns `true` if all requests of a run went to the page cache and nothing shows the disk: no
-/// sync, no failed or unanswered request, no reads that the disk has answered, and no trouble that
-/// the disk itself reports.
-pub fn is_of_page_cache(record: &Record) -> bool {
-    !record.measurements.is_empty()
-        && record.results.is_empty()
-        && record.stalled.is_none()
-        && record.failed.is_none()
-        && record.silences.is_empty()
-        && record.first_answers.is_empty()
-        && !record.findings.iter().any(is_of_failing_disk)
-        && record.measurements.iter().all(is_row_of_page_cache)
-}
-
-/// Returns `true` if a finding says that the disk fails, or that its own report warns.
-fn is_of_failing_disk(finding: &Finding) -> bool {
-    let warns = finding.is_serious() && finding.says == Meaning::Health;
-    warns || finding.is_failure_of_disk()
-}
-
-fn is_row_of_page_cache(row: &Row) -> bool {
-    let data = &row.data;
-    let is_synced = data.ops.contains_key(&OpKind::Sync) || data.ops.contains_key(&OpKind::Commit);
-    let is_read_from_disk = data.asked.read_bytes > 0
-        && data.device.read_bytes.saturating_mul(2) >= data.asked.read_bytes;
-    data.cache.used == CachePolicy::Cached
-        && !is_synced
-        && !is_read_from_disk
-        && data.hang.is_none()
-        && row.errors_total() == 0
 }
 
 /// The disks below targets, each once.

@@ -43,6 +43,31 @@ pub struct TrendPoint {
     /// The finding by which the figure is not the disk's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
+    /// The best figure that the disk may have had, in the unit of the trend, where the program
+    /// waited for a processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_waits: Option<f64>,
+}
+
+/// A figure that would be better by more than this factor without waits says too little of its disk
+/// to compare others with. Chosen, not measured: what waiting for a fifth of the time adds.
+const HIDDEN_TIMES_MAX: f64 = 1.25;
+
+impl TrendPoint {
+    /// Returns `true` if later figures are compared with this one: it is the disk's, above zero, and
+    /// waiting for processors did not hide it.
+    pub fn is_measure(&self) -> bool {
+        self.objection.is_none() && self.value > 0.0 && !self.is_hidden_by_waits()
+    }
+
+    /// Returns `true` if waiting for processors may explain most of the figure.
+    pub fn is_hidden_by_waits(&self) -> bool {
+        match self.without_waits {
+            Some(best) if best < self.value => self.value > HIDDEN_TIMES_MAX * best,
+            Some(best) => best > HIDDEN_TIMES_MAX * self.value,
+            None => false,
+        }
+    }
 }
 
 /// A figure against the median of the runs before it.

@@ -239,7 +239,8 @@ fn ray_direction(
     }
     Some(RayDirection {
         held_iops: ray.load.low,
-        saturated_iops: ray.load.saturated,
+        // A search that never offered more than is served says nothing of the most.
+        saturated_iops: ray.load.served_when_saturated()?,
         bytes_per_second: moved_per_second(record, large)?.bytes_per_second,
         sequential_iops: moved_per_second(record, pages)?.iops,
     })

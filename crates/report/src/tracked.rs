@@ -5,6 +5,7 @@
 
 use diskproof_model::comparison::Direction;
 use diskproof_model::figure::{Figure, figures};
+use diskproof_model::postgres::INSERT;
 use diskproof_model::record::Record;
 use serde_json::{Map, Value, json};
 use std::io::{self, Write};
@@ -42,7 +43,8 @@ fn tracked_figures(record: &Record) -> Vec<TrackedFigure<'_>> {
 fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
     let mut subject = key.subject.to_string();
-    if !key.op.is_empty() {
+    // Thresholds name the INSERTs of a load by its name alone.
+    if !key.op.is_empty() && key.op != INSERT {
         subject = format!("{subject}.{}", key.op);
     }
     match record.targets.get(key.target) {
@@ -132,7 +134,13 @@ mod tests {
     use super::*;
     use crate::fixture::written;
     use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, Severity};
+    use diskproof_model::histogram::LatencyHistogram;
     use diskproof_model::measurement::Hang;
+    use diskproof_model::postgres::{
+        LoadFigures, LoadMeasurement, LoadRow, PostgresLoad, PostgresRecord,
+    };
+    use diskproof_model::record::{Estimate, TaskResult};
+    use std::collections::BTreeMap;
 
     #[test]
     fn every_figure_stands_in_one_of_the_two_lists() {
@@ -203,6 +211,68 @@ mod tests {
             "{left:?}"
         );
         assert_eq!(count_left_out(record), all.len() - left.len());
+    }
+
+    /// A load of 400 INSERTs per second.
+    fn inserts() -> TaskResult {
+        TaskResult::Inserts(PostgresRecord {
+            version: "15.8".to_owned(),
+            loads: vec![LoadRow {
+                data: LoadMeasurement {
+                    load: PostgresLoad {
+                        name: "fdatasync-c1".to_owned(),
+                        clients: 1,
+                        synchronous_commit: true,
+                        wal_sync_method: "fdatasync".to_owned(),
+                        pgbench: false,
+                    },
+                    slices: Vec::new(),
+                    latency: LatencyHistogram::new(),
+                },
+                figures: LoadFigures {
+                    iops: Estimate {
+                        n: 10,
+                        value: 400.0,
+                        half_width_95: Some(4.0),
+                        unit: "1/s".to_owned(),
+                    },
+                    latency_p50_ns: None,
+                    latency_p99_ns: None,
+                    latency_max_ns: None,
+                    wal_bytes_per_commit: 200.0,
+                    commits_per_sync: None,
+                    client_cpu_ns: None,
+                    own: None,
+                    parts: None,
+                },
+            }],
+            trials: Vec::new(),
+            end_ns: None,
+            errors: BTreeMap::new(),
+            silence_before_ns: 0,
+        })
+    }
+
+    /// The rate of INSERTs has the name of its thresholds, and a series.
+    #[test]
+    fn rate_of_inserts_is_tracked_as_thresholds_name_it() {
+        let mut record = crate::fixture::record();
+        record.findings.clear();
+        record.results.push(inserts());
+        let better = written(|out| write_better(&record, Direction::Higher, out));
+        assert!(
+            better.contains("\"postgres-fdatasync-c1.iops\""),
+            "{better}"
+        );
+        let bencher = written(|out| write_bencher(&record, out));
+        assert!(bencher.contains("\"postgres-fdatasync-c1\""), "{bencher}");
+        let metrics = written(|out| crate::openmetrics::write_record(&record, out));
+        for family in ["diskproof_iops{", "diskproof_iops_half_width{"] {
+            let series = metrics.lines().filter(|line| {
+                line.starts_with(family) && line.contains("workload=\"postgres-fdatasync-c1\"")
+            });
+            assert_eq!(series.count(), 1, "{family}");
+        }
     }
 
     /// The first workload has requests without an answer.

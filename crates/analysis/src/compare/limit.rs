@@ -145,7 +145,7 @@ impl Limit {
             return false;
         };
         match rest.strip_prefix('.') {
-            Some(name) => is_figure(name),
+            Some(name) => is_figure(subject, name),
             None => false,
         }
     }
@@ -305,8 +305,9 @@ fn interval_text(ratio: Ratio) -> String {
     }
 }
 
-/// Returns `true` if a name is that of a figure, such as `iops`, `read.p99` or `average`.
-fn is_figure(name: &str) -> bool {
+/// Returns `true` if a name is that of a figure of a subject, such as `iops` or `read.p99`. Only a
+/// curve has `average`, `min` and `max`: the longest latency of a workload is not compared.
+fn is_figure(subject: &str, name: &str) -> bool {
     let mut figure = name;
     for op in OpKind::ALL {
         if let Some(suffix) = name.strip_prefix(op.as_str())
@@ -315,7 +316,21 @@ fn is_figure(name: &str) -> bool {
             figure = figure_name;
         }
     }
-    Figure::ALL.iter().any(|known| known.as_str() == figure)
+    let is_curve = subject.rsplit(':').next() == Some("curve");
+    Figure::ALL.iter().any(|known| {
+        let is_of_curve = match known {
+            Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax => true,
+            Figure::Iops
+            | Figure::Throughput
+            | Figure::Mean
+            | Figure::P50
+            | Figure::P99
+            | Figure::P99_9
+            | Figure::AccessTime
+            | Figure::PromisedRate => false,
+        };
+        known.as_str() == figure && (is_curve || !is_of_curve)
+    })
 }
 
 /// Fails if a limit names neither a metric of a candidate nor a figure of a side's subject: a
@@ -368,6 +383,20 @@ fn known_metrics_text(candidates: &[Candidate]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_curve_has_the_figures_of_a_curve() {
+        for (subject, name, is_known) in [
+            ("curve", "max", true),
+            ("2:curve", "average", true),
+            ("random-read-d1", "max", false),
+            ("random-read-d1", "read.max", false),
+            ("random-read-d1", "read.p99.9", true),
+            ("random-read-d1", "p90", false),
+        ] {
+            assert_eq!(is_figure(subject, name), is_known, "{subject}.{name}");
+        }
+    }
 
     #[test]
     fn interval_of_a_change_may_be_open() {

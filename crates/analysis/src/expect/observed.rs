@@ -86,6 +86,15 @@ impl Observed {
         }
     }
 
+    /// The ends between which the figure may have lain with its waits for processors. A figure
+    /// without an interval has none of its own.
+    pub(super) fn ends_of_waits(self) -> [f64; 2] {
+        match self.uncertainty {
+            Uncertainty::Interval(ends) => ends,
+            Uncertainty::Exact | Uncertainty::Factor(_) | Uncertainty::AtLeast => [self.value; 2],
+        }
+    }
+
     /// The ends of its 95 % interval; `None` where it has none, or only one end.
     pub(super) fn interval(self) -> Option<[f64; 2]> {
         match self.uncertainty {

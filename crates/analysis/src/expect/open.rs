@@ -1,21 +1,15 @@
 //! Says why a threshold stays open although its figure is of the disk: the machine kept the program
-//! waiting, which explains why the threshold was missed, or a sustained load is not steady yet.
+//! waiting, which explains why the threshold was missed, a sustained load is not steady yet, or only a rate that
+//! may be that of a burst meets it.
 
-use super::observed::{Observed, Uncertainty};
+use super::observed::Observed;
 use super::{Expected, Quantity, Relation};
+use crate::rules::perhaps_burst;
 use crate::waiting;
 use diskproof_model::expectation::ExpectationOutcome;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
-use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
-
-/// The longest wait in means, as far as it counts: of waits that are exponential one in 20,000 is
-/// longer.
-const LONGEST_WAIT_IN_MEANS: f64 = 10.0;
-/// Waiting explains no miss by more than this factor: it was seen to lengthen latencies by 180. A
-/// higher one than 1,000 leaves misses open that no machine explains.
-const EXPLAINED_TIMES_MAX: f64 = 1000.0;
 
 impl Expected {
     /// The reason why an outcome stays open; `None` where the figure decides.
@@ -28,7 +22,9 @@ impl Expected {
     ) -> Option<String> {
         match outcome {
             ExpectationOutcome::Missed => self.waiting_that_explains(record, source, figure),
-            ExpectationOutcome::Met => self.unsteady_load(record),
+            ExpectationOutcome::Met => self
+                .unsteady_load(record)
+                .or_else(|| self.burst_that_meets(record, source, figure)),
             ExpectationOutcome::Undecided => None,
         }
     }
@@ -45,8 +41,7 @@ impl Expected {
             return None;
         };
         let finding = waiting::finding(record, index)?;
-        let row = &record.measurements[index];
-        if self.is_met_without_waits(row, figure) {
+        if self.is_met_without_waits(record, index, figure) {
             Some(format!("{} ({})", finding.heading(), finding.code))
         } else {
             None
@@ -54,37 +49,46 @@ impl Expected {
     }
 
     /// True if the figure may meet the threshold once its waits are taken away.
-    fn is_met_without_waits(&self, row: &Row, figure: Observed) -> bool {
+    fn is_met_without_waits(&self, record: &Record, index: usize, figure: Observed) -> bool {
         let Quantity::Figure(metric) = self.quantity else {
             return false;
         };
-        let waits = &row.data.starved;
-        let explains_all = waiting::explains_all(row);
-        let [low, high] = match figure.uncertainty {
-            Uncertainty::Interval(ends) => ends,
-            Uncertainty::Exact | Uncertainty::Factor(_) | Uncertainty::AtLeast => [figure.value; 2],
-        };
-        match (metric.unit, self.relation) {
-            ("ns", Relation::AtMost | Relation::Below)
-                if low <= EXPLAINED_TIMES_MAX * self.threshold =>
-            {
-                let waited = match metric.threshold {
-                    // The usual request waits as long as all of them do on average.
-                    "mean" | "p50" => waits.share * low,
-                    _ => LONGEST_WAIT_IN_MEANS * waits.mean_wait_ns,
-                };
-                explains_all || self.relation.holds(low - waited, self.threshold)
-            }
-            ("1/s" | "B/s", Relation::AtLeast | Relation::Above)
-                if self.threshold <= EXPLAINED_TIMES_MAX * high =>
-            {
-                explains_all
-                    || self
-                        .relation
-                        .holds(high / (1.0 - waits.share), self.threshold)
-            }
-            _ => false,
+        match waiting::figure_without_waits(record, index, metric, figure.ends_of_waits()) {
+            Some(best) => self.relation.holds(best, self.threshold),
+            None => false,
         }
+    }
+
+    /// Says that only a rate which may be that of a burst meets the threshold, and how long a test of
+    /// it takes. Of a latency, the same holds for the rate that it comes from: with as many requests
+    /// in flight it grows as the rate falls. `None` where the part of the rate that lasts meets it.
+    fn burst_that_meets(
+        &self,
+        record: &Record,
+        source: FigureSource,
+        figure: Observed,
+    ) -> Option<String> {
+        let (FigureSource::Measurement(index), Quantity::Figure(metric)) = (source, self.quantity)
+        else {
+            return None;
+        };
+        let needed_share = match (metric.unit, self.relation) {
+            ("1/s" | "B/s", Relation::AtLeast | Relation::Above) => self.threshold / figure.value,
+            ("ns", Relation::AtMost | Relation::Below) => figure.value / self.threshold,
+            _ => return None,
+        };
+        let burst = perhaps_burst(record, index)?;
+        if needed_share <= burst.lasting_share {
+            return None;
+        }
+        Some(match burst.test_ns {
+            Some(test_ns) => format!(
+                "The rate may be that of a burst (burst-untested); a run of {} without a pause \
+                 shows it",
+                format_duration(test_ns)
+            ),
+            None => "The rate may be that of a burst (burst-untested)".to_owned(),
+        })
     }
 
     /// What a load needs that is not steady yet; `None` of another figure, and of one that is
@@ -115,6 +119,7 @@ impl Expected {
 #[cfg(test)]
 mod tests {
     use crate::fixture;
+    use crate::rules::test_capped;
     use diskproof_model::expectation::{Expectation, ExpectationOutcome};
     use diskproof_model::measurement::Starvation;
     use diskproof_model::record::Record;
@@ -132,6 +137,58 @@ mod tests {
                 mean_wait_ns: 60_000.0,
             };
         })
+    }
+
+    fn outcome(record: &Record, text: &str) -> ExpectationOutcome {
+        evaluate(record, text).outcome()
+    }
+
+    /// 3000/s of a limiter, as evenly as it sets them.
+    #[test]
+    fn rate_that_may_be_a_burst_meets_only_what_lasts() {
+        use ExpectationOutcome::{Met, Missed, Undecided};
+        let mut capped = test_capped(|_| 0);
+        let reads = fixture::measured(&mut capped, "random-read-d32");
+        let p99_ns = reads.headline_ops()[0].1.figures.latency.p99.unwrap();
+        let soon = format!("random-read-d32.p99<={}ns", 2 * p99_ns);
+        let late = format!("random-read-d32.p99<={}ns", 40 * p99_ns);
+        for (text, expected) in [
+            ("random-read-d32.iops>=2000", Undecided),
+            ("random-read-d32.iops>=90", Met),
+            (soon.as_str(), Undecided),
+            (late.as_str(), Met),
+            ("random-read-d32.iops>=9000", Missed),
+            ("random-read-d32.iops<=9000", Met),
+            // Its rate is not that of the limiter.
+            ("random-read-d1.iops>=1000", Met),
+        ] {
+            assert_eq!(outcome(&capped, text), expected, "{text}");
+        }
+        let reason = evaluate(&capped, "random-read-d32.iops>=2000")
+            .objection
+            .unwrap();
+        assert!(reason.contains("burst-untested"), "{reason}");
+        // The test of the finding decides it.
+        capped
+            .findings
+            .retain(|finding| finding.code != "burst-untested");
+        assert_eq!(outcome(&capped, "random-read-d32.iops>=2000"), Met);
+        // A healthy disk has no such rate.
+        let healthy = fixture::record();
+        assert_eq!(outcome(&healthy, "random-read-d32.iops>=9000"), Met);
+    }
+
+    /// A gp2 volume of 500 GiB has 1500/s for ever.
+    #[test]
+    fn documented_base_of_a_burst_meets_thresholds() {
+        use ExpectationOutcome::{Met, Undecided};
+        let mut record = test_capped(|_| 0);
+        for layer in &mut record.targets[0].layers {
+            layer.model = Some("Amazon Elastic Block Store".to_owned());
+            layer.size_bytes = 500 << 30;
+        }
+        assert_eq!(outcome(&record, "random-read-d32.iops>=1400"), Met);
+        assert_eq!(outcome(&record, "random-read-d32.iops>=1600"), Undecided);
     }
 
     #[test]

@@ -144,7 +144,8 @@ pub(super) fn still_suspect_reason(row: &FleetRow, metrics: &BTreeSet<usize>) ->
     let (code, why) = if was_measured {
         (
             FEW_CONTROLS,
-            "fewer than three like disks of its kind were measured with it",
+            "neither the saved fleet nor three like disks of its kind that were measured with it \
+             judge what made it one",
         )
     } else {
         (STILL_SUSPECT, "what made it one was not measured again")

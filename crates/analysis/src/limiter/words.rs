@@ -1,7 +1,7 @@
 //! Writes what is known of a limiter with a burst credit in words, and the command that tests for
 //! one.
 
-use super::Unit;
+use super::{Unit, rate_of, waits_for_disk};
 use crate::volume_types::base_of_burst;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::limiter::BurstCredit;
@@ -19,7 +19,7 @@ pub(crate) fn limit_text(rate: f64, unit: &str) -> String {
 }
 
 /// The base rate of a credit in the other unit, where the run cannot tell which of the two the
-/// limiter counts: all requests had one size.
+/// limiter counts: all requests that met it had one size.
 pub(crate) struct OtherUnit {
     /// The size of all requests, in bytes.
     pub(crate) request_bytes: u32,
@@ -27,17 +27,56 @@ pub(crate) struct OtherUnit {
     pub(crate) base: String,
 }
 
-/// The other unit in which a limiter may count; `None` where requests of several sizes decide.
-pub(crate) fn other_unit(record: &Record, credit: &BurstCredit) -> Option<OtherUnit> {
-    let request_bytes = record.only_request_bytes(credit.target)?;
+/// The only size of the requests that met a limiter, in bytes; `None` where they had several, and
+/// where another row shows that the limiter does not count in the other unit: it passed more.
+fn only_bytes_at_base(record: &Record, credit: &BurstCredit) -> Option<u32> {
+    let mut only = None;
+    for index in &credit.at_base {
+        let workload = &record.measurements.get(*index)?.data.workload;
+        let is_other = only.is_some_and(|bytes| bytes != workload.block_bytes);
+        if is_other || !workload.block_mix.is_empty() || workload.transaction.is_some() {
+            return None;
+        }
+        only = Some(workload.block_bytes);
+    }
+    let request_bytes = only?;
     let unit = Unit::of_credit(credit);
-    let base = match unit {
+    let base = base_in_other_unit(credit, request_bytes);
+    let is_exceeded = record.measurements.iter().enumerate().any(|(index, row)| {
+        row.data.target == credit.target
+            && !credit.at_base.contains(&index)
+            && !credit.in_burst.contains(&index)
+            && waits_for_disk(&row.data)
+            && rate_of(row, unit.other()) > (1.0 + RATE_ERROR) * base
+    });
+    if is_exceeded {
+        None
+    } else {
+        Some(request_bytes)
+    }
+}
+
+/// The base rate of a credit in the unit that is not its own, in requests of this size.
+fn base_in_other_unit(credit: &BurstCredit, request_bytes: u32) -> f64 {
+    match Unit::of_credit(credit) {
         Unit::Requests => credit.base * f64::from(request_bytes),
         Unit::Bytes => credit.base / f64::from(request_bytes),
-    };
+    }
+}
+
+/// The other unit in which a limiter may count; `None` where requests of several sizes decide.
+/// Larger requests that are slower than the limiter do not.
+pub(crate) fn other_unit(record: &Record, credit: &BurstCredit) -> Option<OtherUnit> {
+    let request_bytes = record
+        .only_request_bytes(credit.target)
+        .or_else(|| only_bytes_at_base(record, credit))?;
+    let unit = Unit::of_credit(credit);
     Some(OtherUnit {
         request_bytes,
-        base: limit_text(base, unit.other().per_second()),
+        base: limit_text(
+            base_in_other_unit(credit, request_bytes),
+            unit.other().per_second(),
+        ),
     })
 }
 
@@ -193,6 +232,34 @@ mod tests {
         states(
             &amount_text(&record, &credit),
             &["20,000 requests of 8 KiB"],
+        );
+    }
+
+    /// Small requests met a limiter of 158 MB/s, and streams are slower than it.
+    #[test]
+    fn limit_that_only_small_requests_met_has_both_units() {
+        let mut record = fixture::record();
+        let small = record
+            .measurements
+            .iter()
+            .position(|row| row.data.workload.block_bytes == 8192);
+        let credit = BurstCredit {
+            base: 19_283.0,
+            burst: 40_000.0,
+            at_base: vec![small.unwrap()],
+            in_burst: Vec::new(),
+            ..crate::rules::test_credit()
+        };
+        // 400 MiB/s are more than a limiter of bytes allows.
+        assert!(other_unit(&record, &credit).is_none());
+        for row in &mut record.measurements {
+            for op in row.figures.ops.values_mut() {
+                op.throughput.value = op.throughput.value.min(60e6);
+            }
+        }
+        states(
+            &base_text(&record, &credit),
+            &["19,300/s (158 MB/s in requests of 8 KiB)"],
         );
     }
 

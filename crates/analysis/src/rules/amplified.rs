@@ -97,9 +97,10 @@ fn amplified_workload<'a>(
     if is_redundant(target) {
         return None;
     }
-    let excess = Traffic::from_workload(record, measured)?.excess()?.own;
+    let excess = Traffic::from_workload(record, measured)?.excess()?;
     let total_bytes = row.data.asked.total();
     let own_writes = excess
+        .own
         .writes
         .saturating_sub(pending_bytes(record, row.data.target));
     // What others may have read is not laid on the disk, even where it may have been another's.
@@ -110,7 +111,9 @@ fn amplified_workload<'a>(
         .iter()
         .map(|process| process.read_bytes)
         .sum();
-    let own_reads = excess.reads.saturating_sub(read_by_others);
+    // What the disk was seen to read for them is not among the own reads.
+    let unseen_reads = read_by_others.saturating_sub(excess.foreign.reads);
+    let own_reads = excess.own.reads.saturating_sub(unseen_reads);
     let moved_by_direction = [
         written_bytes(record, row, own_writes),
         read_bytes(record, row, target, own_reads),
@@ -356,6 +359,17 @@ mod tests {
         };
         assert!(found(0).is_some());
         assert_eq!(found(64 << 20), None);
+    }
+
+    /// Commits of 1 KiB, during which the disk read 128 MiB, half of it for another program.
+    #[test]
+    fn reads_of_others_are_taken_off_once() {
+        let record = fixture::faulty("commit-fdatasync", |measurement| {
+            measurement.workload.block_bytes = 1024;
+            measurement.device.read_bytes += 128 << 20;
+            measurement.device.others = vec![process("pg_dump", 64 << 20, 0)];
+        });
+        assert!(check(&record).is_some());
     }
 
     /// The kernel counts the bytes of a request that fails, and through the page cache those that

@@ -15,7 +15,7 @@ use super::rate_limited::{
 use super::rule::*;
 use crate::limiter::words::{CreditTest, limit_text};
 use crate::limiter::{Unit, held_by_rows, held_rate_of_rows, rate_of};
-use crate::volume_types::is_hardly_a_burst;
+use crate::volume_types::{base_of_burst, is_hardly_a_burst};
 
 pub(super) const RULE: Rule = Rule {
     code: "burst-untested",
@@ -33,7 +33,61 @@ pub(super) const RULE: Rule = Rule {
 /// What was not tested on one target.
 struct UntestedOnTarget {
     target: usize,
+    /// The measurements whose rates may be those of a burst.
+    rows: Vec<usize>,
+    /// True if no link would have these rates.
+    may_be_volume: bool,
+    /// The rate that the volume has for ever, as it is documented or was seen.
+    base: Option<Base>,
+    /// The measured time of a test of the rates, where it is known.
+    test_ns: Option<u64>,
     diagnosis: Diagnosis,
+}
+
+/// A rate that a volume has for ever.
+struct Base {
+    rate: f64,
+    unit: Unit,
+}
+
+impl UntestedOnTarget {
+    /// The part of the rate of one of its measurements that lasts.
+    fn lasting_share(&self, record: &Record, index: usize) -> f64 {
+        let Some(base) = &self.base else {
+            return LASTING_SHARE_MIN;
+        };
+        let rate = rate_of(&record.measurements[index], base.unit);
+        (base.rate / rate).max(LASTING_SHARE_MIN)
+    }
+}
+
+/// The least part of a rate that lasts on any volume with burst credit. Documented volumes fall at
+/// most to a thirtieth: EBS gp2 from 3000/s to 100/s, Azure's P1 to P3 from 3500/s to 120/s.
+const LASTING_SHARE_MIN: f64 = 1.0 / 30.0;
+
+/// The rate of a measurement that may be that of a burst.
+pub(crate) struct PerhapsBurst {
+    /// The part of the rate that lasts for certain.
+    pub(crate) lasting_share: f64,
+    /// A run of this measured time shows whether all of it lasts; `None` where it takes as long as
+    /// the disk needs.
+    pub(crate) test_ns: Option<u64>,
+}
+
+/// Says whether the rate of a measurement may be that of a burst, as the finding warns; `None` where
+/// nothing suggests it. A full link, which explains the rate as well, keeps it.
+pub(crate) fn perhaps_burst(record: &Record, index: usize) -> Option<PerhapsBurst> {
+    let mut findings = record.findings.iter();
+    findings.find(|finding| finding.code == RULE.code && finding.is_serious())?;
+    by_plateau(record)
+        .into_iter()
+        .chain(by_other_unit(record))
+        .chain(by_fall_of_writes(record))
+        .find(|one| one.may_be_volume && one.rows.contains(&index))
+        .map(|one| PerhapsBurst {
+            lasting_share: one.lasting_share(record, index),
+            test_ns: one.test_ns,
+        })
 }
 
 /// All that was not tested. Where a plateau is one, the cause of a fall of writes is no question.
@@ -74,6 +128,13 @@ fn by_fall_of_writes(record: &Record) -> Vec<UntestedOnTarget> {
         if let Some(undecided) = undecided_fall(record, slowed) {
             fallen.push(UntestedOnTarget {
                 target: undecided.fall.target,
+                rows: undecided.faster_reads.clone(),
+                may_be_volume: true,
+                base: Some(Base {
+                    rate: undecided.fall.base,
+                    unit: undecided.fall.unit,
+                }),
+                test_ns: None,
                 diagnosis: diagnosis_of_fall(record, &undecided),
             });
         }
@@ -153,14 +214,12 @@ struct OtherUnit {
 fn by_other_unit(record: &Record) -> Vec<UntestedOnTarget> {
     let mut untested = Vec::new();
     for target in 0..record.targets.len() {
-        if let Some(diagnosis) = untested_other_unit(record, target) {
-            untested.push(UntestedOnTarget { target, diagnosis });
-        }
+        untested.extend(untested_other_unit(record, target));
     }
     untested
 }
 
-fn untested_other_unit(record: &Record, target: usize) -> Option<Diagnosis> {
+fn untested_other_unit(record: &Record, target: usize) -> Option<UntestedOnTarget> {
     let other = rates_in_other_unit(record, target)?;
     let unit = other.known.other();
     let rows: Vec<&Row> = other
@@ -200,7 +259,15 @@ fn untested_other_unit(record: &Record, target: usize) -> Option<Diagnosis> {
             observations.push(measured.evidence(&place, rate.value, other.rate, unit.per_second()));
         }
     }
-    Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(test_remedy(&test)))
+    let diagnosis = Diagnosis::new(Severity::Warning, claim, observations);
+    Some(UntestedOnTarget {
+        target,
+        rows: other.rows,
+        may_be_volume: true,
+        base: None,
+        test_ns: Some(test.ns),
+        diagnosis: diagnosis.with_remedy(test_remedy(&test)),
+    })
 }
 
 fn counted_name(unit: Unit) -> &'static str {
@@ -261,16 +328,13 @@ fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
 fn by_plateau(record: &Record) -> Vec<UntestedOnTarget> {
     let mut untested = Vec::new();
     for plateau in plateaus_without_known_credit(record) {
-        let target = plateau.target;
-        if let Some(diagnosis) = untested_plateau(record, plateau) {
-            untested.push(UntestedOnTarget { target, diagnosis });
-        }
+        untested.extend(untested_plateau(record, plateau));
     }
     untested
 }
 
 /// The diagnosis of a plateau; `None` where the credit of its target is known, or would have ended.
-fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Diagnosis> {
+fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<UntestedOnTarget> {
     if is_credit_known(record, plateau.target) {
         return None;
     }
@@ -281,6 +345,10 @@ fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Diagnosi
     }
     // The rate of a link lasts, and nothing else suggests a volume: no reason to doubt it.
     let (severity, cause) = match plateau.link {
+        Some(link) if link.is_chosen => (
+            Severity::Warning,
+            "A limiter, or a link of exactly that rate,",
+        ),
         Some(_) => (Severity::Note, "A link or a limiter"),
         None => (Severity::Warning, "A limiter"),
     };
@@ -291,8 +359,22 @@ fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Diagnosi
         limit_text(plateau.rate, plateau.unit.per_second()),
         format_duration(time_at_rate.held_ns as u64),
     );
+    let documented = record
+        .targets
+        .get(plateau.target)
+        .and_then(|target| base_of_burst(target, plateau.rate, plateau.unit.per_second()));
     let diagnosis = Diagnosis::new(severity, claim, plateau.evidence);
-    Some(diagnosis.with_remedy(test_remedy(&test)))
+    Some(UntestedOnTarget {
+        target: plateau.target,
+        rows: plateau.rows,
+        may_be_volume: plateau.link.is_none(),
+        base: documented.map(|rate| Base {
+            rate,
+            unit: plateau.unit,
+        }),
+        test_ns: Some(test.ns),
+        diagnosis: diagnosis.with_remedy(test_remedy(&test)),
+    })
 }
 
 fn test_remedy(test: &CreditTest) -> String {

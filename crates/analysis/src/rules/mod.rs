@@ -83,13 +83,16 @@ mod wrong_content;
 
 pub(crate) use amplified::own_excess_write_bytes;
 pub(crate) use burst_exhausted::ended_units;
+pub(crate) use burst_untested::perhaps_burst;
 #[cfg(test)]
 pub(crate) use bursts::tests::credit as test_credit;
 pub(crate) use bursts::{
     CLIFF_BYTES_MIN, has_many_failures, is_credit_of_disk, is_fall_of_zones, lasting_fall_of,
     may_accuse_disk, mean_request_bytes,
 };
-pub(crate) use rate_limited::{RateOfKind, reached_group_limit};
+#[cfg(test)]
+pub(crate) use rate_limited::tests::capped as test_capped;
+pub(crate) use rate_limited::{RateOfKind, possible_link_of, reached_group_limit};
 pub use rule::{Check, Rule};
 
 // Among findings of equal severity this is the order in which they are reported.

@@ -13,7 +13,7 @@ use crate::estimate::{EVEN_SCATTER_MAX, mean, scatter};
 use crate::limiter::{Unit, evenness_counts_in, rate_of};
 use crate::mechanics::{full_from, has_platters, is_real_disk};
 use crate::unreported_links::unreported_link;
-use crate::volume_types::{documented_limit, is_round, names_provider};
+use crate::volume_types::{documented_limit, is_chosen, is_round, names_provider};
 use alike::{alike_workloads, are_of_limiter};
 use diskproof_model::digits::figure_text;
 use even::{DIFFERENCE_SHARE_MAX, EvenWorkload, usual_unit};
@@ -51,7 +51,16 @@ struct LimitedWorkloads<'a> {
     /// The others at about this rate.
     alike: Vec<Measured<'a>>,
     /// The link that would have this rate, too, if it were full.
-    link: Option<&'static str>,
+    link: Option<PossibleLink>,
+}
+
+/// A link that the system does not report, and that may have the rate of a plateau.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PossibleLink {
+    name: &'static str,
+    /// True if the rate is also one that people choose for a volume: by chance one rate of a link in
+    /// twenty is.
+    pub(crate) is_chosen: bool,
 }
 
 impl<'a> LimitedWorkloads<'a> {
@@ -121,7 +130,7 @@ pub(super) struct LimiterPlateau {
     pub(super) rate: f64,
     pub(super) unit: Unit,
     /// The link that would have this rate, too, if it were full.
-    pub(super) link: Option<&'static str>,
+    pub(super) link: Option<PossibleLink>,
     /// The measurements that ran at the rate, ascending.
     pub(super) rows: Vec<usize>,
     pub(super) evidence: Vec<Evidence>,
@@ -167,7 +176,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
         observations.extend(plateau.evidence());
     }
     claims.push("More requests in flight would only wait longer.".to_owned());
-    let remedy = if plateaus.iter().all(|plateau| plateau.link.is_some()) {
+    let remedy = if plateaus.iter().all(|plateau| is_rather_link(plateau.link)) {
         "Plan with this rate. A faster link raises it, or, of a volume with a limit, a larger or \
          faster one; database settings do not."
     } else {
@@ -179,6 +188,19 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
             .with_remedy(remedy)
             .with_command(&first.first.measured.row.figures.reproduce),
     )
+}
+
+/// True if nobody rather chose the rate of a possible link.
+pub(super) fn is_rather_link(link: Option<PossibleLink>) -> bool {
+    link.is_some_and(|link| !link.is_chosen)
+}
+
+/// The link that a measurement may have filled, where the rate does not tell it from a limiter.
+pub(crate) fn possible_link_of(record: &Record, index: usize) -> Option<PossibleLink> {
+    LimitedWorkloads::find_all(record)
+        .into_iter()
+        .find(|plateau| plateau.rows().contains(&index))?
+        .link
 }
 
 /// The claim of a plateau; `None` where the record lacks the target.
@@ -197,9 +219,15 @@ fn plateau_claim(record: &Record, plateau: &LimitedWorkloads<'_>) -> Option<Stri
             "so a limiter sets the rate, not the medium. This is the documented limit of {}.",
             limit.volume
         ),
+        (None, Some(link)) if link.is_chosen => format!(
+            "so a limiter, or a link of exactly that rate ({}), sets the rate, not the medium. \
+             Cloud volumes and QEMU's throttling have such limits.",
+            link.name
+        ),
         (None, Some(link)) => format!(
             "so a link or a limiter sets the rate, not the medium. A full link carries as much: \
-             {link}."
+             {}.",
+            link.name
         ),
         (None, None) => "so a limiter sets the rate, not the medium. Cloud volumes and QEMU's \
                          throttling have such limits."
@@ -435,12 +463,15 @@ fn possible_link(
     record: &Record,
     one: &EvenWorkload<'_>,
     all: &[EvenWorkload<'_>],
-) -> Option<&'static str> {
+) -> Option<PossibleLink> {
     let target = one.target();
     if one.unit == Unit::Requests || names_provider(&record.targets[target]) {
         return None;
     }
-    let link = unreported_link(one.rate)?;
+    let link = PossibleLink {
+        name: unreported_link(one.rate)?,
+        is_chosen: is_chosen(one.rate),
+    };
     let limits_requests = all.iter().any(|other| {
         other.target() == target && other.unit == Unit::Requests && is_limited(record, other, all)
     });
@@ -482,7 +513,7 @@ fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
 }
 
 #[cfg(test)]
-pub(in crate::rules) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
@@ -518,7 +549,7 @@ pub(in crate::rules) mod tests {
     /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.
     pub(super) const EXAMPLES: Examples = Examples::new(|| capped(|_| 0), fixture::record);
 
-    pub(in crate::rules) fn capped(noise: impl Fn(usize) -> u64) -> Record {
+    pub(crate) fn capped(noise: impl Fn(usize) -> u64) -> Record {
         fixture::changed(|run| {
             let random = run
                 .measurements

@@ -8,12 +8,11 @@ pub(super) const RULE: Rule = Rule {
     code: "unproven",
     title: "No disk counter confirms the figures",
     summary: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
-              filesystem, a disk that the kernel does not count, or one that is a part of another \
-              target of the run. A cache may have answered, so the figures are not graded.",
-    remedy: Remedy::Always(
-        "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
-         powercut).",
-    ),
+              filesystem, a disk that the kernel does not count, one that is a part of another \
+              target of the run, or a loop device that reads its file through the page cache \
+              while other programs read more from the disk below. A cache may have answered, so \
+              the figures are not graded.",
+    remedy: Remedy::ByCase,
     check: Check::Run(check),
     says: Meaning::NotTheDisk {
         cause: Cause::Unconfirmed,
@@ -22,11 +21,20 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
+/// The remedy where nothing counts what reaches a disk.
+const ATTACHED_REMEDY: &str = "Measure where the disk is attached. For commits, run a power-cut \
+                               test (diskproof powercut).";
+/// The remedy where a page cache above the counted disk may have answered.
+const BUFFERED_REMEDY: &str = "Turn on direct I/O where the file of the device is opened: losetup \
+                               --direct-io=on DEVICE, qemu-nbd --cache=none. Or measure while no \
+                               other program reads from the disk.";
+
 /// A workload or survey that no counter confirms.
 struct UncountedFigures<'a> {
     /// The index of the workload; `None` for the survey.
     index: Option<usize>,
     why: &'a str,
+    remedy: &'static str,
     evidence: Evidence,
 }
 
@@ -36,6 +44,7 @@ impl<'a> UncountedFigures<'a> {
         Self {
             index,
             why,
+            remedy: ATTACHED_REMEDY,
             evidence: evidence_at(path, 0.0, 1.0, "of the bytes"),
         }
     }
@@ -59,6 +68,7 @@ fn hidden_by_others<'a>(record: &Record, measured: Measured<'_>) -> Option<Uncou
         index: Some(measured.index),
         why: "other programs read more from the disk than this run, and the loop device uses the \
               page cache",
+        remedy: BUFFERED_REMEDY,
         evidence: measured.evidence(
             "data/device/read_bytes",
             read_bytes,
@@ -91,8 +101,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
         places(record, hits.iter().map(|hit| hit.index)),
         first.why
     );
+    let mut remedies: Vec<&str> = Vec::new();
+    for hit in &hits {
+        if !remedies.contains(&hit.remedy) {
+            remedies.push(hit.remedy);
+        }
+    }
+    let remedy = remedies.join(" ");
     let observations = hits.into_iter().map(|hit| hit.evidence);
-    Some(Diagnosis::new(Severity::Warning, claim, observations))
+    Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(remedy))
 }
 
 #[cfg(test)]
@@ -142,6 +159,9 @@ mod tests {
         let found = beside_reads_of_others(false, 2 << 30).unwrap();
         states(&found.claim, &["random-read-d1", "loop device"]);
         assert_eq!(found.evidence.len(), 1);
+        assert_eq!(found.remedy, BUFFERED_REMEDY);
+        let uncounted = check(&(EXAMPLES.fires)()).unwrap();
+        assert_eq!(uncounted.remedy, ATTACHED_REMEDY);
         // Past the page cache every read is one of the disk, whoever else reads.
         assert_eq!(beside_reads_of_others(true, 2 << 30), None);
         // What this run moved is most of what the disk counted.

@@ -477,6 +477,13 @@ fn judged_run(trend: &Trend, now: Timestamp) -> String {
     }
     match (&newest.objection, newest.change) {
         (Some(code), _) => format!("{run} has a figure that decides nothing ({code})"),
+        (None, None) if trend.points.len() > 1 => format!(
+            "no run before {run} has a figure to compare with: they are not the disk's, or waited \
+             for processors"
+        ),
+        (None, Some(_)) if newest.without_waits.is_some() => {
+            format!("{run}, which waited for processors")
+        }
         (None, None) => format!("no run before {run} has measured it under the same conditions"),
         (None, Some(_)) => run,
     }
@@ -763,6 +770,7 @@ mod tests {
                 half_width_95: None,
                 change: None,
                 objection: None,
+                without_waits: None,
             });
         }
         points[4].change = Some(TrendChange {

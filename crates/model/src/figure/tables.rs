@@ -200,7 +200,7 @@ tables! {
         "latency_mean_predicted", "ns", "", "", |cell| cell.latency_mean_ns;
     }
     SERVER_LOAD: LoadRow {
-        "iops", "1/s", "", "", |load| &load.figures.iops;
+        "iops", "1/s", "iops", "iops", |load| &load.figures.iops;
         "wal_bytes_per_commit", "B", "", "", |load| load.figures.wal_bytes_per_commit;
         "latency_p50", "ns", "", "", |load| load.figures.latency_p50_ns;
         "latency_p99", "ns", "", "", |load| load.figures.latency_p99_ns;

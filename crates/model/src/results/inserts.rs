@@ -5,9 +5,9 @@ use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::DocumentError;
 use crate::figure::tables::{SERVER_LOAD, TRIAL};
-use crate::figure::{FigureList, Key, Part};
+use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::op::OpKind;
-use crate::postgres::{PostgresMeasurement, PostgresRecord};
+use crate::postgres::{INSERT, PostgresMeasurement, PostgresRecord};
 use crate::record::Record;
 
 impl ResultOfTask for PostgresRecord {
@@ -38,10 +38,14 @@ impl ResultOfTask for PostgresRecord {
         });
     }
 
-    fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
+    fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
         for load in &self.loads {
             let name = load.data.load.subject();
-            list.table(&Key::new(Part::Other, name).op("insert"), SERVER_LOAD, load);
+            let mut key = Key::new(Part::Other, name.clone()).op(INSERT);
+            // The server lies on the first target. Exports call a load a workload.
+            key.labels = target_labels(record, 0);
+            key.labels.push(("workload", name));
+            list.table(&key, SERVER_LOAD, load);
         }
         for trial in &self.trials {
             let name = format!("postgres-tried-{}", trial.data.trial.setting);

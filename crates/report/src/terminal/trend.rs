@@ -79,6 +79,10 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
             tone = Tone::Bold;
         }
     }
+    if point.is_hidden_by_waits() {
+        remark = "waited for processors".to_owned();
+        tone = Tone::Plain;
+    }
     if let Some(code) = &point.objection {
         remark = format!("does not count: {code}");
     }
@@ -124,6 +128,7 @@ mod tests {
             half_width_95: Some(10.0),
             change,
             objection: None,
+            without_waits: None,
         };
         let changed = |share, is_beyond_chance| {
             Some(TrendChange {
@@ -146,6 +151,10 @@ mod tests {
                     objection: Some("served-from-cache".to_owned()),
                     ..point(5, 90_000.0, None)
                 },
+                TrendPoint {
+                    without_waits: Some(400.0),
+                    ..point(6, 300.0, changed(-0.8, Some(true)))
+                },
             ],
             newest_without_figure: None,
         };
@@ -160,12 +169,13 @@ mod tests {
         let text = written(|out| write_trends(&[trend], &plain(80), out));
         assert!(!text.contains("/data"), "{text}");
         let runs = text.lines().filter(|line| line.contains("2026-11")).count();
-        assert_eq!(runs, 5, "{text}");
+        assert_eq!(runs, 6, "{text}");
         assert!(
             text.lines().all(|line| crate::text::columns(line) <= 80),
             "{text}"
         );
         assert!(text.lines().any(|line| line.ends_with("−50 %")), "{text}");
         assert!(text.contains("does not count: served"), "{text}");
+        assert!(text.contains("waited for processors"), "{text}");
     }
 }

@@ -1,10 +1,12 @@
 //! Links that the system does not report, beside volumes that are limited in bytes.
 
 use super::tests::{is_small_and_deep, medium_noise, set};
+use crate::expect::Expected;
 use crate::fixture::{self, states};
 use crate::limiter::Unit;
 use crate::rules::rate_limited::plateaus_without_known_credit;
-use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::expectation::ExpectationOutcome;
+use diskproof_model::finding::{Finding, RateLimit, Severity};
 use diskproof_model::measurement::Measurement;
 use diskproof_model::record::Record;
 use diskproof_model::series::Cell;
@@ -102,9 +104,30 @@ fn full_link_is_no_volume() {
             assert_eq!(untested.severity, Severity::Note, "{rate}");
             states(&limited.claim, &["a link or a limiter", "full link"]);
             states(trust(&record).1, &["not known"]);
+            // Neither is said to have set the rate.
+            for row in &record.measurements {
+                let limited_by = row.figures.limited_by.as_ref().unwrap();
+                assert_ne!(limited_by.limit, RateLimit::Cap, "{rate}");
+            }
         }
     }
     assert!(noted >= 6, "{noted}");
+}
+
+/// A rate that people choose, and that a full link may have by chance.
+#[test]
+fn chosen_rate_of_a_link_names_both() {
+    for (rate, has_link) in [(550e6, true), (500e6, false)] {
+        let record = streams_at(rate);
+        for code in ["rate-limited", "burst-untested"] {
+            let claim = &finding(&record, code).unwrap().claim;
+            assert_eq!(claim.contains("exactly that rate"), has_link, "{claim}");
+        }
+        let threshold: Expected = "sequential-read.throughput>=300MB/s".parse().unwrap();
+        let outcome = threshold.evaluate(&record).outcome();
+        let is_undecided = outcome == ExpectationOutcome::Undecided;
+        assert_eq!(is_undecided, !has_link, "{rate}");
+    }
 }
 
 /// Volumes that are limited in bytes, some of them at rates between those of a link.
@@ -145,7 +168,7 @@ fn plateau_with_signs_of_a_volume_is_no_link() {
         let mut links = Vec::new();
         for plateau in plateaus_without_known_credit(record) {
             if plateau.unit == Unit::Bytes {
-                links.push(plateau.link);
+                links.push(plateau.link.map(|link| link.name));
             }
         }
         links
