@@ -410,8 +410,7 @@ mod tests {
             let record = fixture::faulty("mixed-random", |measurement| {
                 let asked_bytes = measurement.asked.write_bytes;
                 measurement.device.write_bytes += asked_bytes * 9 / 2;
-                measurement.device.others =
-                    vec![process("fio", 0, asked_bytes * by_other)];
+                measurement.device.others = vec![process("fio", 0, asked_bytes * by_other)];
                 measurement.device.elsewhere_bytes = Some(asked_bytes * elsewhere);
             });
             check(&record).is_some()

@@ -86,8 +86,8 @@ pub(crate) use burst_exhausted::ended_units;
 #[cfg(test)]
 pub(crate) use bursts::tests::credit as test_credit;
 pub(crate) use bursts::{
-    CLIFF_BYTES_MIN, has_many_failures, is_credit_of_disk, is_fall_of_zones, lasting_fall_of,
-    may_accuse_disk, mean_request_bytes,
+    CLIFF_BYTES_MIN, drop_starved_credits, has_many_failures, is_credit_of_disk, is_fall_of_zones,
+    lasting_fall_of, may_accuse_disk, mean_request_bytes,
 };
 pub(crate) use rate_limited::{RateOfKind, reached_group_limit};
 pub use rule::{Check, Rule};
