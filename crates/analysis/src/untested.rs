@@ -2,7 +2,8 @@
 //! that test for one.
 
 use crate::limiter::words::CreditTest;
-use crate::limiter::{Unit, held_rate_of_rows, waits_for_disk};
+use crate::limiter::{Unit, held_rate_of_rows, rate_of, waits_for_disk};
+use crate::mechanics::is_real_disk;
 use crate::rules::ended_units;
 use crate::volume_types::is_hardly_a_burst;
 use diskproof_model::digits::figure_text;
@@ -21,6 +22,19 @@ const ENDED_BURSTS: [&str; 4] = [
     "cache-cliff",
     "reads-fell",
 ];
+
+/// No volume with a credit has a lower burst: one of EBS gp2 has 100 requests per second for ever,
+/// and the smallest of EBS sc1 bursts to 10 MB/s (AWS, "Amazon EBS volume types"). Of a slower disk
+/// the test would take days.
+const BURST_REQUESTS_MIN: f64 = 100.0;
+const BURST_BYTES_MIN: f64 = 10e6;
+
+/// A stream whose rate is known to this share is as even as that of a limiter. Chosen: streams at
+/// the base of a simulated volume were known to 0.8 to 4 %.
+const EVEN_HALF_WIDTH_MAX: f64 = 0.05;
+/// An even rate of at most this share of another one may be the base of its burst. Chosen: readers
+/// and writers of one link differ by less.
+const BASE_SHARE_MAX: f64 = 0.75;
 
 /// Rates of a target that a run kept for too short a time to exclude a burst credit.
 pub(crate) struct Untested {
@@ -72,6 +86,9 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
         {
             continue;
         }
+        if held.rate < burst_min(unit) {
+            continue;
+        }
         let test = CreditTest::new(record, target, unit, held.rate);
         if held.held_ns < test.ns as f64 && !ended.contains(&unit) {
             let rate = figure_text(held.rate, None, unit.per_second());
@@ -95,6 +112,42 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
         kept: kept.join(" and "),
         tests,
         units,
+    })
+}
+
+/// The lowest rate of a burst that a volume has.
+fn burst_min(unit: Unit) -> f64 {
+    match unit {
+        Unit::Requests => BURST_REQUESTS_MIN,
+        Unit::Bytes => BURST_BYTES_MIN,
+    }
+}
+
+/// True if a stream ran at an even rate, and another of its target well above it for too short a
+/// time to exclude a burst: a limiter of reads and writes alike shows the same. A disk that is
+/// attached to this very machine has none.
+pub(crate) fn exceeds_even_rate(record: &Record) -> bool {
+    record.targets.iter().enumerate().any(|(target, identity)| {
+        !is_real_disk(record, identity) && has_stream_above_even(record, target)
+    })
+}
+
+fn has_stream_above_even(record: &Record, target: usize) -> bool {
+    let unit = Unit::Bytes;
+    let rows = rows_of_unit(record, target, unit);
+    let Some(held) = held_rate_of_rows(&rows, unit) else {
+        return false;
+    };
+    let test = CreditTest::new(record, target, unit, held.rate);
+    if held.held_ns >= test.ns as f64 || ended_units(record, target).contains(&unit) {
+        return false;
+    }
+    rows.iter().any(|row| {
+        rate_of(row, unit) <= BASE_SHARE_MAX * held.rate
+            && row.headline_ops().iter().all(|(_, op)| {
+                let half_width = op.figures.iops.relative_half_width();
+                half_width.is_some_and(|width| width <= EVEN_HALF_WIDTH_MAX)
+            })
     })
 }
 
@@ -205,6 +258,44 @@ mod tests {
             small.kept
         );
         assert!(small.tests.contains("--bs 8k") && !small.tests.contains("--bs 1M"));
+    }
+
+    /// A memory card of 10 commits/s would be tested for 304 hours.
+    #[test]
+    fn slower_rates_than_any_burst_are_not_tested() {
+        let mut record = fixture::record();
+        assert!(kept(&record).contains("/s for"));
+        for row in &mut record.measurements {
+            for op in row.figures.ops.values_mut() {
+                op.iops.value /= 2000.0;
+                op.throughput.value /= 2000.0;
+            }
+        }
+        assert_eq!(kept(&record), "");
+    }
+
+    /// As measured on a volume of 25 MB/s whose credit the small blocks let refill: 78 MB/s.
+    #[test]
+    fn stream_above_an_even_one_may_be_a_burst() {
+        let found = |ratio: f64, width: f64| {
+            let mut record = fixture::record();
+            for row in &mut record.measurements {
+                let is_stream = row.data.workload.block_bytes >= 1 << 18;
+                if !is_stream {
+                    continue;
+                }
+                let is_write = row.data.ops.contains_key(&OpKind::Write);
+                for op in row.figures.ops.values_mut() {
+                    let (share, width) = if is_write { (ratio, width) } else { (1.0, 0.3) };
+                    op.throughput.value = 78e6 * share;
+                    op.iops.half_width_95 = Some(width * op.iops.value);
+                }
+            }
+            has_stream_above_even(&record, 0)
+        };
+        assert!(found(0.2, 0.04));
+        assert!(!found(0.2, 0.3), "no limiter is so uneven");
+        assert!(!found(0.9, 0.01), "a link");
     }
 
     /// Commits of many sessions through the page cache share their syncs, and reads of empty blocks

@@ -6,7 +6,7 @@ use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{fitness_headline, graded_headline, plain_headline};
 use crate::rules::ended_units;
-use crate::untested::untested;
+use crate::untested::{exceeds_even_rate, untested};
 use crate::verification::verification_headline;
 use crate::waiting;
 use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
@@ -472,7 +472,9 @@ fn trust(record: &Record) -> Trust {
     if let Some(finding) = most_severe(doubtful.iter().copied()) {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
-    let may_not_last = promises_untested_depth(record) || has_untested_rate(record);
+    let may_not_last = promises_untested_depth(record)
+        || has_untested_rate(record)
+        || (is_promise(record) && exceeds_even_rate(record));
     let (level, why) = if record.is_of_page_cache() {
         (
             TrustLevel::Doubtful,

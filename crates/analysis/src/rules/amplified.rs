@@ -1,6 +1,7 @@
 //! `amplified`: the disk moved much more than was requested, and no other process is seen to cause
 //! it. `disturbed` reports what other processes moved.
 
+use super::disturbed::is_disturbed;
 use super::rule::*;
 use super::traffic::{Direction, Traffic, has_whole_pages, syncs_as_it_writes};
 
@@ -99,10 +100,17 @@ fn amplified_workload<'a>(
     }
     let excess = Traffic::from_workload(record, measured)?.excess()?;
     let total_bytes = row.data.asked.total();
-    let own_writes = excess
+    let mut own_writes = excess
         .own
         .writes
         .saturating_sub(pending_bytes(record, row.data.target));
+    // Others that wrote through the page cache wrote more than is seen yet, to whichever disk: such
+    // bytes are not laid on this one. Parts of pages are ours to explain in any case.
+    if has_whole_pages(row)
+        && (is_disturbed(record, measured) || written_by_others(row) >= own_writes)
+    {
+        own_writes = 0;
+    }
     // What others may have read is not laid on the disk, even where it may have been another's.
     let read_by_others: u64 = row
         .data
@@ -139,6 +147,12 @@ fn amplified_workload<'a>(
         threshold_bytes: moved.asked_bytes as f64 + moved.excess_min(total_bytes),
         share: moved.excess_bytes as f64 / total_bytes.max(1) as f64,
     })
+}
+
+/// Bytes that other programs wrote during a row, to any disk.
+fn written_by_others(row: &Row) -> u64 {
+    let others = &row.data.device.others;
+    others.iter().map(|one| one.write_bytes).sum()
 }
 
 /// Bytes that other programs wrote during the run, and that the disk counted during no workload.
@@ -400,6 +414,26 @@ mod tests {
             });
             assert_eq!(check(&record).is_some(), expected, "{copied}");
         }
+    }
+
+    /// As measured beside programs that wrote 6.5 GiB through the page cache: the disk wrote 1.8 GiB
+    /// for 335 MiB that were requested.
+    #[test]
+    fn writes_of_others_that_may_be_of_any_disk_amplify_nothing() {
+        let found = |by_other: u64, elsewhere: u64| {
+            let record = fixture::faulty("mixed-random", |measurement| {
+                let asked_bytes = measurement.asked.write_bytes;
+                measurement.device.write_bytes += asked_bytes * 9 / 2;
+                measurement.device.others = vec![process("fio", 0, asked_bytes * by_other)];
+                measurement.device.elsewhere_bytes = Some(asked_bytes * elsewhere);
+            });
+            check(&record).is_some()
+        };
+        // Beside a disturbance that is too small for all of it, and beside another busy disk.
+        assert!(!found(1, 0));
+        assert!(!found(20, 19));
+        assert!(found(1, 1));
+        assert!(found(0, 0));
     }
 
     /// As measured on a buffered loop device, which held the writes that had filled the file, while

@@ -55,6 +55,19 @@ const QUEUE_TIMES_MAX: f64 = 2.0;
 /// Chosen, not measured.
 const SERVED_SHARE: f64 = 0.8;
 
+/// A request needs, beside the thread that sent it, so many threads of the kernel: those of the
+/// filesystem, of a loop device and of the completion. They wait for the same processors, but the
+/// kernel counts only our waits. Chosen, not measured.
+const OTHER_THREADS: f64 = 4.0;
+
+/// Threads wait for processors for less than this, however many there are. Chosen, not measured: of
+/// 37 on two processors all had their turn within 2 s.
+const PROCESSOR_NS_MAX: u64 = 5_000_000_000;
+
+/// A disk that wrote at least this share of the most that it writes in any workload was at work.
+/// Chosen, not measured.
+const WRITTEN_SHARE_MIN: f64 = 0.5;
+
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
 const PAUSES_NAMED_MAX: usize = 3;
@@ -186,6 +199,9 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     };
     let seen = longest_pause(&row.data, made_ready_ns)?;
     let length_ns = seen.length_ns;
+    if is_wait_for_processor(record, row, length_ns) || is_written_back(record, row, length_ns) {
+        return None;
+    }
     let mut limit = None;
     if let Some(reached) = limit_of_workload(record, measured) {
         if length_ns as f64 <= QUEUE_TIMES_MAX * reached.queue_ns {
@@ -201,6 +217,48 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         limit,
         ..Pause::new(text, length_ns, evidence)
     })
+}
+
+/// True if the waits of a row for processors explain a silence of this length: `starved` reports
+/// them. Of a silence beside its measured time the same share was waited.
+fn is_wait_for_processor(record: &Record, row: &Row, length_ns: u64) -> bool {
+    let around_ns = row.data.wall_ns.saturating_add(length_ns) as f64;
+    is_workload_starved(record, row)
+        && length_ns <= PROCESSOR_NS_MAX
+        && length_ns as f64 <= OTHER_THREADS * row.data.starved.share * around_ns
+}
+
+/// True if the disk, while a row that only reads had its silence, wrote as usual: what the kernel
+/// still held of earlier writes. On a card with one channel each read waits for them. Without
+/// counters, or a workload that shows what is usual, nothing explains the silence.
+fn is_written_back(record: &Record, row: &Row, length_ns: u64) -> bool {
+    if row.data.asked.write_bytes > 0 {
+        return false;
+    }
+    let Some(written) = written_bytes(row) else {
+        return false;
+    };
+    let mut usual_rate: f64 = 0.0;
+    for measured in real_rows(record) {
+        let writes = measured.row;
+        if writes.data.target == row.data.target
+            && writes.data.asked.write_bytes > 0
+            && let Some(bytes) = written_bytes(writes)
+        {
+            usual_rate = usual_rate.max(bytes as f64 / writes.data.wall_ns.max(1) as f64);
+        }
+    }
+    let rate = written as f64 / length_ns.max(1) as f64;
+    usual_rate > 0.0 && rate >= WRITTEN_SHARE_MIN * usual_rate
+}
+
+/// The bytes that the disks of a row counted as written; `None` without counters.
+fn written_bytes(row: &Row) -> Option<u64> {
+    let device = &row.data.device;
+    if device.unresolved.is_some() || device.accounted.is_none() {
+        return None;
+    }
+    Some(device.write_bytes)
 }
 
 /// The pauses of a campaign's slices that are in no row, the longest of each workload.
@@ -608,7 +666,7 @@ mod tests {
     use diskproof_model::accept::{AcceptVerdict, Pass, StalledPlace, TestStall, Undecided};
     use diskproof_model::campaign::SlicePause;
     use diskproof_model::files::FilesStall;
-    use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::measurement::{Hang, Measurement, Starvation};
     use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RateBatch, RateCellKind};
     use diskproof_model::record::TargetSilence;
     use diskproof_model::series::{Cell, TimeSeries};
@@ -818,6 +876,60 @@ mod tests {
         assert!(paced(3, 0, 0).is_some());
         assert!(paced(1, 4, 1).is_some());
         assert!(paced(32, 4, 0).is_some());
+    }
+
+    /// As measured on a RAM disk beside 37 programs on two processors, and a disk that paused for
+    /// longer than any wait for a processor.
+    #[test]
+    fn pause_that_waits_for_processors_explain_is_not_the_disks() {
+        let starved = |share: f64, pause_ns: u64| {
+            check(&reads(move |measurement| {
+                pause(measurement, pause_ns);
+                measurement.starved = Starvation {
+                    share,
+                    mean_wait_ns: 55_000_000.0,
+                };
+            }))
+        };
+        assert_eq!(starved(0.098, 1970 * MS), None);
+        assert_eq!(starved(0.8, 3500 * MS), None);
+        assert!(starved(0.03, 2600 * MS).is_some());
+        assert!(starved(0.0, 1970 * MS).is_some());
+        let around = |silence_ns: u64| {
+            check(&reads(move |measurement| {
+                measurement.silence_around_ns = silence_ns;
+                measurement.starved = Starvation {
+                    share: 0.8,
+                    mean_wait_ns: 55_000_000.0,
+                };
+            }))
+        };
+        assert_eq!(around(4 * SECOND), None);
+        assert!(around(6 * SECOND).is_some());
+    }
+
+    /// A memory card of 300 kB/s wrote back 2 MiB for 7 s, on the one channel that it has.
+    #[test]
+    fn disk_that_wrote_back_during_the_silence_of_reads_did_not_pause() {
+        let silent = |written_bytes: u64, has_counters: bool| {
+            let mut record = reads(|measurement| {
+                pause(measurement, 3 * SECOND);
+                measurement.device.write_bytes = written_bytes;
+                if !has_counters {
+                    measurement.device.unresolved = Some("nfs".to_owned());
+                }
+            });
+            for row in &mut record.measurements {
+                if row.data.asked.write_bytes > 0 {
+                    row.data.device.write_bytes = 300 * row.data.wall_ns / 1_000_000;
+                }
+            }
+            check(&record)
+        };
+        assert_eq!(silent(900_000, true), None);
+        assert!(silent(300_000, true).is_some());
+        assert!(silent(0, true).is_some());
+        assert!(silent(900_000, false).is_some());
     }
 
     /// Commits go through the page cache, and wait for the disk all the same.

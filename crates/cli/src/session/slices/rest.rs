@@ -40,9 +40,10 @@ impl RestOfRun {
         rest_of_run
     }
 
-    /// True if not even the least share of the planned time fits into what is left.
+    /// True if not even half of the planned time fits into what is left: of many methods that each
+    /// get a slice of 60 ms none would have a figure.
     fn is_hopeless(self, left_ns: u64) -> bool {
-        let least_ns = self.overhead_ns as f64 + self.planned_ns as f64 * SHARE_MIN;
+        let least_ns = self.overhead_ns as f64 + self.planned_ns as f64 * SHARE_UNJOINED_MIN;
         least_ns > left_ns as f64
     }
 

@@ -315,6 +315,31 @@ fn turns_take_every_member_once_in_changing_order() {
     );
 }
 
+/// A disk may be too slow for all methods: those that are missed are the last ones of the plan.
+#[test]
+fn first_round_measures_methods_in_the_order_of_the_plan() {
+    let mut asked: Vec<Workload> = (0..39).map(|_| workload(7)).collect();
+    for method in &mut asked[..30] {
+        method.sync = every(1);
+    }
+    let members: Vec<SliceSchedule<'_>> = asked
+        .iter()
+        .map(|w| SliceSchedule::new(Group::alone(w), in_turns(1500)))
+        .collect();
+    let order = |round| {
+        let mut first_to_last = shuffled_members(&members, 1, round);
+        first_to_last.reverse();
+        first_to_last
+    };
+    let mut methods = order(0);
+    methods.retain(|member| *member < 30);
+    assert_eq!(methods, (0..30).collect::<Vec<_>>());
+    let mut later = order(1);
+    assert!(!later.iter().filter(|member| **member < 30).is_sorted());
+    later.sort_unstable();
+    assert_eq!(later, (0..39).collect::<Vec<_>>());
+}
+
 fn shared_out(left: u64, planned: u64, overhead: u64) -> Option<f64> {
     let rest = RestOfRun {
         planned_ns: planned * SECOND,
