@@ -496,8 +496,9 @@ fn is_same_figure(one: &Headline, other: &Headline) -> bool {
 }
 
 /// Compares each point with those before it; the oldest comes first. A figure that is not the
-/// disk's is shown, but neither compared nor compared with. No figure is compared with one that waits
-/// for processors hid: a disk that became slower passed for one that is as fast as in such a night.
+/// disk's is shown, but neither compared nor compared with. No figure is compared with one that
+/// waits for processors hid: a disk that became slower passed for one that is as fast as in such a
+/// night.
 fn add_changes(points: &mut [TrendPoint]) {
     for index in 0..points.len() {
         if points[index].objection.is_none() {

@@ -117,8 +117,8 @@ impl RateCellKind {
 /// Above this share of the late requests, those that this program's own delay made late may be the
 /// reason for an overload. The answer of a search is void from the same share on.
 const DELAYED_SHARE_MAX: f64 = 0.05;
-/// From this share of its time on, waiting for processors may have made a trial more than its target
-/// serves: with a fifth, whatever answers for a disk waits as well.
+/// From this share of its time on, waiting for processors may have made a trial more than its
+/// target serves: with a fifth, whatever answers for a disk waits as well.
 const WAITED_SHARE_MAX: f64 = 0.2;
 
 /// The requests of one part of a trial.

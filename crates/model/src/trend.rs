@@ -54,8 +54,8 @@ pub struct TrendPoint {
 const HIDDEN_TIMES_MAX: f64 = 1.25;
 
 impl TrendPoint {
-    /// Returns `true` if later figures are compared with this one: it is the disk's, above zero, and
-    /// waiting for processors did not hide it.
+    /// Returns `true` if later figures are compared with this one: it is the disk's, above zero,
+    /// and waiting for processors did not hide it.
     pub fn is_measure(&self) -> bool {
         self.objection.is_none() && self.value > 0.0 && !self.is_hidden_by_waits()
     }

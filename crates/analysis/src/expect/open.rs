@@ -1,6 +1,6 @@
 //! Says why a threshold stays open although its figure is of the disk: the machine kept the program
-//! waiting, which explains why the threshold was missed, a sustained load is not steady yet, or only a rate that
-//! may be that of a burst meets it.
+//! waiting, which explains why the threshold was missed, a sustained load is not steady yet, or
+//! only a rate that may be that of a burst meets it.
 
 use super::observed::Observed;
 use super::{Expected, Quantity, Relation};
@@ -59,9 +59,10 @@ impl Expected {
         }
     }
 
-    /// Says that only a rate which may be that of a burst meets the threshold, and how long a test of
-    /// it takes. Of a latency, the same holds for the rate that it comes from: with as many requests
-    /// in flight it grows as the rate falls. `None` where the part of the rate that lasts meets it.
+    /// Says that only a rate which may be that of a burst meets the threshold, and how long a test
+    /// of it takes. Of a latency, the same holds for the rate that it comes from: with as many
+    /// requests in flight it grows as the rate falls. `None` where the part of the rate that lasts
+    /// meets it.
     fn burst_that_meets(
         &self,
         record: &Record,

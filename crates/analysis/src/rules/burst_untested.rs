@@ -74,8 +74,8 @@ pub(crate) struct PerhapsBurst {
     pub(crate) test_ns: Option<u64>,
 }
 
-/// Says whether the rate of a measurement may be that of a burst, as the finding warns; `None` where
-/// nothing suggests it. A full link, which explains the rate as well, keeps it.
+/// Says whether the rate of a measurement may be that of a burst, as the finding warns; `None`
+/// where nothing suggests it. A full link, which explains the rate as well, keeps it.
 pub(crate) fn perhaps_burst(record: &Record, index: usize) -> Option<PerhapsBurst> {
     let mut findings = record.findings.iter();
     findings.find(|finding| finding.code == RULE.code && finding.is_serious())?;

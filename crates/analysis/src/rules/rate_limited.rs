@@ -58,8 +58,8 @@ struct LimitedWorkloads<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PossibleLink {
     name: &'static str,
-    /// True if the rate is also one that people choose for a volume: by chance one rate of a link in
-    /// twenty is.
+    /// True if the rate is also one that people choose for a volume: by chance one rate of a link
+    /// in twenty is.
     pub(crate) is_chosen: bool,
 }
 

@@ -612,9 +612,9 @@ fn test_pause(record: &Record) -> Option<Pause> {
 }
 
 /// The length from which on a silence is a warning where the disk is asked to flush its cache
-/// meanwhile. It asks what the kernel says of the disk, and not whether a motor may have stopped, as
-/// `may_sleep` does: a disk that is at work flushes its cache, and does not sleep. Where nothing says
-/// that no arm writes the cache back, as in a virtual machine, the longer one counts.
+/// meanwhile. It asks what the kernel says of the disk, and not whether a motor may have stopped,
+/// as `may_sleep` does: a disk that is at work flushes its cache, and does not sleep. Where nothing
+/// says that no arm writes the cache back, as in a virtual machine, the longer one counts.
 fn warning_of_flushes(record: &Record, target: usize) -> u64 {
     let is_solid_state = match record.targets.get(target) {
         Some(target) => target.rotational() == Some(false),

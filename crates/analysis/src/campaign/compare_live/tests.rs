@@ -37,7 +37,7 @@ impl Neighbour {
         let mut rng = TestRng(1000 + seed);
         let mut changes_ns = Vec::new();
         let mut now_s = 0.0;
-        for change in 0..2000 {
+        for change in 0..400 {
             let mean_s = if change % 2 == 0 {
                 mean_off_s
             } else {
