@@ -12,6 +12,9 @@ use crate::workload::{Layout, Workload};
 /// The rate by which the time to fill a scratch file is limited: slow memory cards (class 10)
 /// promise it. A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;
+/// The rate by which the time for the log of transactions is limited: without it nothing is
+/// measured, so that a slower disk gets more time than for a whole file. Chosen, not measured.
+const LOG_BYTES_PER_S: f64 = 2e6;
 /// The time that is added to that of any fill, so that one slow second does not end the fill of a
 /// small file.
 const FILL_START_NS: u64 = 10_000_000_000;
@@ -346,7 +349,9 @@ impl Plan {
         if log_bytes == 0 {
             return None;
         }
-        match fill_time_ns(log_bytes).saturating_sub(within_ns) {
+        let written_ns = (log_bytes as f64 / LOG_BYTES_PER_S * 1e9) as u64;
+        let needed_ns = written_ns.saturating_add(FILL_START_NS);
+        match needed_ns.saturating_sub(within_ns) {
             0 => None,
             beyond_ns => Some(beyond_ns),
         }

@@ -178,7 +178,7 @@ fn files_are_written_back_checked_and_removed_beyond_the_expected_time() {
     assert_eq!(budget.fill_ns, Some(20_000_000_000 + written_ns));
 }
 
-/// Filled for 3 s at 10 MB/s, the scratch file has less than half of this log.
+/// Filled for 3 s at 2 MB/s, the scratch file has a small part of this log.
 #[test]
 fn log_of_transactions_takes_announced_time_beyond_a_short_first_write() {
     let fill_ns = |log_span_bytes: u64, within_ns: u64| {
@@ -200,8 +200,9 @@ fn log_of_transactions_takes_announced_time_beyond_a_short_first_write() {
         };
         plan.budget(&[]).fill_ns
     };
-    assert_eq!(fill_ns(80_000_000, 3_000_000_000), Some(15_000_000_000));
+    assert_eq!(fill_ns(80_000_000, 3_000_000_000), Some(47_000_000_000));
+    assert_eq!(fill_ns(80_000_000, 42_000_000_000), Some(8_000_000_000));
     // The log fits into the announced time, or there is none.
-    assert_eq!(fill_ns(80_000_000, 42_000_000_000), None);
+    assert_eq!(fill_ns(80_000_000, 50_000_000_000), None);
     assert_eq!(fill_ns(0, 3_000_000_000), None);
 }
