@@ -160,7 +160,8 @@ impl JobReader<'_> {
         if zone_bytes == 0 {
             return Err(self.error(name, "it needs a zonesize"));
         }
-        if self.has_fio_order()? {
+        let only_creates = self.translation.is_as_fio() && self.flag("create_only")?;
+        if self.has_fio_order()? || only_creates {
             return Ok(None);
         }
         if range_bytes != zone_bytes && range_bytes != 0 {

@@ -95,8 +95,8 @@ fn amounts_and_rates_are_those_of_fio() {
         let shares = flags.bssplit.unwrap().0.into_iter();
         shares.map(|share| share.weight).collect::<Vec<_>>()
     };
-    // The rarest first; the most frequent one has the rest.
-    assert_eq!(mix("4k/60:8k/38"), [38, 62]);
+    // The most frequent size has the rest.
+    assert_eq!(mix("4k/60:8k/38"), [62, 38]);
     assert_eq!(mix("4k/60:8k/60"), [60, 40]);
     assert_eq!(mix("4k:8k:16k"), [33, 33, 34]);
     let text =
