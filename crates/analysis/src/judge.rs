@@ -94,7 +94,13 @@ use diskproof_model::trend::RunToRun;
 /// miss, and a load that is not steady meets nothing. Silences are judged by the disk's own rate, a
 /// first answer by whether the disk may sleep. Launches and trends are of one machine. A suspect
 /// whose new run decides nothing is still one.
-pub const JUDGING_VERSION: u32 = 18;
+///
+/// 19: what may be the rate of a burst meets no threshold that the lasting rate may miss, nor is a
+/// cell of a sweep in a burst its best. Waits for processors leave trends and grades open, and
+/// explain silences. The late share of a search for a rate may begin at a floor. Small blocks at
+/// their own limit are no base of a credit in bytes, a full filesystem is no failing disk, and
+/// silences of a server's start and checkpoints are pauses.
+pub const JUDGING_VERSION: u32 = 19;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]
