@@ -2,7 +2,7 @@
 //! `compare` do with it.
 
 use diskproof_analysis::compare::{MARGIN, Question, Run, RunGroup, compare};
-use diskproof_analysis::fleet::{self, Fleet, FleetQuestion};
+use diskproof_analysis::fleet::{self, Fleet, FleetQuestion, Surplus};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::document::AnyDocument;
 use diskproof_model::fleet::FleetRecord;
@@ -43,7 +43,7 @@ pub fn use_fleet(judged: FleetRecord) {
         tool: judged.tool.clone(),
         margin: fleet::MARGIN,
         missing: Vec::new(),
-        surplus: 0,
+        surplus: Surplus::default(),
         refused: Vec::new(),
     };
     let examples = judged.examples.clone();

@@ -197,7 +197,6 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
         .iter()
         .map(|credit| credit.record(&record.measurements))
         .collect();
-    rules::drop_starved_credits(&mut record);
     results::add_summaries(&mut record, data);
     record.findings = rules::findings(&record);
     results::add_answers(&mut record, data);

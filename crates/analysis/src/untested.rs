@@ -143,8 +143,10 @@ fn has_stream_above_even(record: &Record, target: usize) -> bool {
         return false;
     }
     rows.iter().any(|row| {
-        rate_of(row, unit) <= BASE_SHARE_MAX * held.rate
-            && row.headline_ops().iter().all(|(_, op)| {
+        let ops = row.headline_ops();
+        !ops.is_empty()
+            && rate_of(row, unit) <= BASE_SHARE_MAX * held.rate
+            && ops.iter().all(|(_, op)| {
                 let half_width = op.figures.iops.relative_half_width();
                 half_width.is_some_and(|width| width <= EVEN_HALF_WIDTH_MAX)
             })

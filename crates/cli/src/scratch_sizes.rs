@@ -2,7 +2,7 @@
 //! filesystem.
 
 use crate::failure::Failure;
-use diskproof_device::scratch_bytes_max;
+use diskproof_device::{scratch_bytes_free, scratch_bytes_max};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 
@@ -44,7 +44,7 @@ pub(crate) fn refuse_overfull_filesystem(
 ) -> Result<(), Failure> {
     for directory in directories {
         let files = files_on_filesystem(directory, directories);
-        if files == 1 || size_bytes <= room_in(directory, directories) {
+        if files == 1 || size_bytes <= scratch_bytes_free(directory) / files {
             continue;
         }
         return Err(Failure::Refused(Refusal {

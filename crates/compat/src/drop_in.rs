@@ -213,8 +213,8 @@ fn read_differences(list: &str) -> Vec<&'static str> {
 }
 
 /// Reads a list such as `usage 1, target 2, unreadable 13, direct 3, run 4, signal 0`. Without
-/// `unreadable` or `direct` its code is that of the target; without `signal` the run ends as a shell
-/// reports it.
+/// `unreadable` or `direct` its code is that of the target; without `signal` the run ends as a
+/// shell reports it.
 fn read_exits(text: &str) -> Result<ExitCodes, String> {
     let target = required_exit_code(text, "target")?;
     Ok(ExitCodes {

@@ -42,7 +42,7 @@ mod write_cache;
 pub use admit::{
     Admission, Consent, DatabaseContent, DatabaseDirectory, ForeignData, Intent, Overwriting,
     UnknownContent, Writer, admit, admit_requests, check_space_together, judge_output_directory,
-    judge_replaced_file, scratch_bytes_max,
+    judge_replaced_file, scratch_bytes_free, scratch_bytes_max,
 };
 pub use counters::disk_tally::DiskTally;
 pub use counters::processes::{ActiveProcesses, ProcessActivity};
@@ -78,7 +78,9 @@ pub use programs::descriptor_limit::{
 pub use programs::external_program::{NoAnswer, ProgramGroup, kill_programs, output_of};
 pub use programs::guard_lines::{ending_signals, report_line, reported_lines};
 pub use same_blocks::same_blocks;
-pub use watch::disks::{WatchedDevice, disk_sequence, read_disks, watched_device, whole_devices};
+pub use watch::disks::{
+    WatchedDevice, disk_sequence, lists_block_devices, read_disks, watched_device, whole_devices,
+};
 pub use watch::request_trace::{RequestTrace, TraceBatch};
 pub use write_cache::guard::{GuardedWriteCache, WRITE_CACHE_GUARD_VERB, write_cache_guard};
 pub use write_cache::{WriteCacheError, WriteCacheSwitch, reported_write_caches};

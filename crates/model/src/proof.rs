@@ -105,9 +105,9 @@ impl Record {
     }
 
     /// Returns `true` if all requests of a run went to the page cache and nothing shows the disk:
-    /// no sync, no failed or unanswered request, no bytes that the disk moved for them, no requests
-    /// of another kind, and no trouble that the disk itself reports. What a sweep or a sustained
-    /// load found follows from such requests.
+    /// no sync, no failed or unanswered request, not half of the bytes moved by the disk, no
+    /// requests of another kind, and no trouble that the disk itself reports. What a sweep or a
+    /// sustained load found follows from such requests.
     pub fn is_of_page_cache(&self) -> bool {
         let has_own_requests = self
             .results

@@ -242,7 +242,7 @@ pub struct SweepCell {
     pub depth: u32,
     /// The source of its figures.
     pub state: CellState,
-    /// The reason why it has no measured figures.
+    /// The reason why it has no measured figures, or why they do not last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Operations per second.

@@ -39,7 +39,8 @@ impl DiskCapacity<'_> {
         let busy_depth = knee.depth.saturating_mul(2);
         // The depths of one block size ascend.
         for cell in &self.random.cells {
-            if cell.block_bytes == knee.block_bytes
+            if cell.state == CellState::Measured
+                && cell.block_bytes == knee.block_bytes
                 && cell.depth >= busy_depth
                 && cell.latency_p99_ns.is_some()
             {

@@ -150,7 +150,9 @@ fn disks_of(record: &Record) -> BTreeSet<String> {
     let mut disks = BTreeSet::new();
     for disk in record.targets.iter().flat_map(TargetIdentity::disks) {
         let serial = disk.serial.as_deref().unwrap_or_default();
-        disks.insert(format!("{} {} {serial}", record.host.name, disk.name));
+        let machine = record.host.machine.as_deref().unwrap_or_default();
+        let host = &record.host.name;
+        disks.insert(format!("{host} {machine} {} {serial}", disk.name));
     }
     disks
 }

@@ -463,6 +463,7 @@ impl Row {
             for value in &run.values {
                 if let Some(fault) = &value.fault
                     && FAILURES.contains(&fault.code.as_str())
+                    && !run.is_only_a_warning(&fault.code)
                 {
                     return Some(fault.clone());
                 }

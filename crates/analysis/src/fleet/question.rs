@@ -30,7 +30,7 @@ pub struct Surplus {
 
 impl Surplus {
     /// Those of these names.
-    pub fn of(names: Vec<String>) -> Self {
+    pub fn named(names: Vec<String>) -> Self {
         Self {
             count: names.len() as u64,
             names,

@@ -53,6 +53,16 @@ pub(super) struct RunOfRow {
     pub silence: Option<Reason>,
 }
 
+impl RunOfRow {
+    /// True if the finding of this code warns of its figures, and the disk has not failed: requests
+    /// that a full filesystem refused end a run as those that a disk failed.
+    pub(super) fn is_only_a_warning(&self, code: &str) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.code == code && !finding.is_failure)
+    }
+}
+
 /// The parts of a finding that explain a row.
 #[derive(Debug, Clone)]
 pub(super) struct FindingOfRow {

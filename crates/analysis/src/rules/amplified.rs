@@ -416,8 +416,8 @@ mod tests {
         }
     }
 
-    /// As measured beside programs that wrote 6.5 GiB through the page cache: the disk wrote 1.8 GiB
-    /// for 335 MiB that were requested.
+    /// As measured beside programs that wrote 6.5 GiB through the page cache: the disk wrote 1.8
+    /// GiB for 335 MiB that were requested.
     #[test]
     fn writes_of_others_that_may_be_of_any_disk_amplify_nothing() {
         let found = |by_other: u64, elsewhere: u64| {

@@ -79,10 +79,8 @@ pub(crate) struct PerhapsBurst {
 pub(crate) fn perhaps_burst(record: &Record, index: usize) -> Option<PerhapsBurst> {
     let mut findings = record.findings.iter();
     findings.find(|finding| finding.code == RULE.code && finding.is_serious())?;
-    by_plateau(record)
+    all_untested(record)
         .into_iter()
-        .chain(by_other_unit(record))
-        .chain(by_fall_of_writes(record))
         .find(|one| one.may_be_volume && one.rows.contains(&index))
         .map(|one| PerhapsBurst {
             lasting_share: one.lasting_share(record, index),
@@ -90,8 +88,9 @@ pub(crate) fn perhaps_burst(record: &Record, index: usize) -> Option<PerhapsBurs
         })
 }
 
-/// All that was not tested. Where a plateau is one, the cause of a fall of writes is no question.
-fn check(record: &Record) -> Option<Diagnosis> {
+/// All that was not tested and weighs most. Where a plateau is one, the cause of a fall of writes
+/// is no question.
+fn all_untested(record: &Record) -> Vec<UntestedOnTarget> {
     let mut all = by_plateau(record);
     all.extend(by_other_unit(record));
     for fallen in by_fall_of_writes(record) {
@@ -100,9 +99,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
         }
     }
     // What is a note of one target must not become a warning by that of another.
-    let worst = all.iter().map(|one| one.diagnosis.severity).max()?;
-    all.retain(|one| one.diagnosis.severity == worst);
-    let mut parts = all.into_iter().map(|one| one.diagnosis);
+    let worst = all.iter().map(|one| one.diagnosis.severity).max();
+    all.retain(|one| Some(one.diagnosis.severity) == worst);
+    all
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut parts = all_untested(record).into_iter().map(|one| one.diagnosis);
     let mut joined = parts.next()?;
     for part in parts {
         joined.claim = format!("{} {}", joined.claim, part.claim);

@@ -61,25 +61,6 @@ pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
     credits
 }
 
-/// On a machine without a processor to spare, a limiter is seen only where workloads ran at its
-/// base for so long in all: in less time waits make a rate that looks like one. Chosen: rows of
-/// 1.3 s showed 579/s on a starved machine where the volume allows 650/s for ever.
-const STARVED_BASE_NS_MIN: u64 = 5_000_000_000;
-
-/// Drops the credits of a run in which a workload waited for processors, where too little ran at
-/// their base to tell it from those waits.
-pub(crate) fn drop_starved_credits(record: &mut Record) {
-    let is_starved = real_rows(record).any(|row| is_workload_starved(record, row.row));
-    if !is_starved {
-        return;
-    }
-    let rows = &record.measurements;
-    record.burst_credits.retain(|credit| {
-        let walls = credit.at_base.iter().map(|index| rows[*index].data.wall_ns);
-        walls.fold(0, u64::saturating_add) >= STARVED_BASE_NS_MIN
-    });
-}
-
 /// So many rows at one even rate show a limiter, as a bucket needs them. Others at this rate, whose
 /// own fall the page cache or another program may explain, do not refute it.
 const SURE_ROWS_MIN: usize = 2;
@@ -573,27 +554,6 @@ pub(crate) mod tests {
         assert_eq!(disk_credits(&record).len(), 0);
         record.burst_credits[0].at_base = vec![3];
         assert_eq!(disk_credits(&record).len(), 1);
-    }
-
-    /// As measured: 579/s in a row of 1.3 s, of a volume that allows 650/s for ever. A sustained load
-    /// shows its limit on such a machine as well.
-    #[test]
-    fn little_at_the_base_is_no_limiter_on_a_starved_machine() {
-        let kept = |share: f64, wall_ns: u64| {
-            let mut record = fixture::record();
-            record.measurements[4].data.wall_ns = wall_ns;
-            record.measurements[2].data.starved = Starvation {
-                share,
-                mean_wait_ns: 5_000_000.0,
-            };
-            record.burst_credits = vec![credit()];
-            assert_eq!(record.burst_credits[0].at_base, [4]);
-            drop_starved_credits(&mut record);
-            record.burst_credits.len()
-        };
-        assert_eq!(kept(0.3, 1_300_000_000), 0);
-        assert_eq!(kept(0.3, 120_000_000_000), 1);
-        assert_eq!(kept(0.0, 1_300_000_000), 1);
     }
 
     /// One failed request in ten explains a lower rate; fewer do not.

@@ -7,6 +7,7 @@ use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::errno::{meaning, remedy};
 use diskproof_model::files_record::FilesRecord;
 use diskproof_model::record::TaskResult;
+use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -229,10 +230,17 @@ fn check(record: &Record) -> Option<Diagnosis> {
         failures.places.join(" and "),
         counts.join(", ")
     );
-    let is_full = failures
-        .totals
-        .keys()
-        .all(|errno| OF_A_FULL_FILESYSTEM.contains(errno));
+    // A device has no room to be full: it is smaller than it says, or a thin pool has none left.
+    let has_device = record
+        .targets
+        .iter()
+        .any(|target| target.kind == TargetKind::BlockDevice);
+    let is_full = !has_device
+        && !failures.totals.is_empty()
+        && failures
+            .totals
+            .keys()
+            .all(|errno| OF_A_FULL_FILESYSTEM.contains(errno));
     let severity = if is_full {
         Severity::Warning
     } else {

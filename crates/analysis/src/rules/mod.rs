@@ -87,8 +87,8 @@ pub(crate) use burst_untested::perhaps_burst;
 #[cfg(test)]
 pub(crate) use bursts::tests::credit as test_credit;
 pub(crate) use bursts::{
-    CLIFF_BYTES_MIN, drop_starved_credits, has_many_failures, is_credit_of_disk, is_fall_of_zones,
-    lasting_fall_of, may_accuse_disk, mean_request_bytes,
+    CLIFF_BYTES_MIN, has_many_failures, is_credit_of_disk, is_fall_of_zones, lasting_fall_of,
+    may_accuse_disk, mean_request_bytes,
 };
 #[cfg(test)]
 pub(crate) use rate_limited::tests::capped as test_capped;

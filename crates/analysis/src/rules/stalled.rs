@@ -68,6 +68,13 @@ const PROCESSOR_NS_MAX: u64 = 5_000_000_000;
 /// Chosen, not measured.
 const WRITTEN_SHARE_MIN: f64 = 0.5;
 
+/// A disk that wrote far more than the silence could hold wrote while reads completed, too: its
+/// writes silence no read. Chosen, not measured.
+const WRITTEN_TIMES_MAX: f64 = 3.0;
+
+/// Waits that make one silence come together: so much of a longer row counts. Chosen, not measured.
+const AROUND_NS_MAX: u64 = 10_000_000_000;
+
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
 const PAUSES_NAMED_MAX: usize = 3;
@@ -222,7 +229,11 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
 /// True if the waits of a row for processors explain a silence of this length: `starved` reports
 /// them. Of a silence beside its measured time the same share was waited.
 fn is_wait_for_processor(record: &Record, row: &Row, length_ns: u64) -> bool {
-    let around_ns = row.data.wall_ns.saturating_add(length_ns) as f64;
+    let around_ns = row
+        .data
+        .wall_ns
+        .min(AROUND_NS_MAX)
+        .saturating_add(length_ns) as f64;
     is_workload_starved(record, row)
         && length_ns <= PROCESSOR_NS_MAX
         && length_ns as f64 <= OTHER_THREADS * row.data.starved.share * around_ns
@@ -248,8 +259,16 @@ fn is_written_back(record: &Record, row: &Row, length_ns: u64) -> bool {
             usual_rate = usual_rate.max(bytes as f64 / writes.data.wall_ns.max(1) as f64);
         }
     }
-    let rate = written as f64 / length_ns.max(1) as f64;
-    usual_rate > 0.0 && rate >= WRITTEN_SHARE_MIN * usual_rate
+    let by_others: u64 = row
+        .data
+        .device
+        .others
+        .iter()
+        .map(|process| process.write_bytes)
+        .sum();
+    let rate = written.saturating_sub(by_others) as f64 / length_ns.max(1) as f64;
+    usual_rate > 0.0
+        && (WRITTEN_SHARE_MIN * usual_rate..=WRITTEN_TIMES_MAX * usual_rate).contains(&rate)
 }
 
 /// The bytes that the disks of a row counted as written; `None` without counters.
@@ -417,9 +436,10 @@ fn search_pause(record: &Record) -> Option<Pause> {
     Some(Pause::new(text, stalls.mean_ns, evidence))
 }
 
-/// The longest pause in a trial of a search, whose result has this place in the record. A later
-/// trial has served as high a rate, so that the requests did not wait for each other; and this
-/// program had a processor for at least half of the time.
+/// The longest pause in a trial of a search, whose result has this place in the record. A batch of
+/// the trial is empty, or the request outlasted the trial, and a later trial has served as high a
+/// rate: so the requests did not only wait for each other. And this program had a processor for at
+/// least half of the time.
 fn trial_pause(record: &Record, trials: &[RateTrial], result: usize) -> Option<Pause> {
     let mut longest_of_trials: Vec<u64> = trials
         .iter()
@@ -434,10 +454,13 @@ fn trial_pause(record: &Record, trials: &[RateTrial], result: usize) -> Option<P
         };
         let length_ns = trial.batches[batch].longest_ns;
         let waited_ns: u64 = trial.batches.iter().map(|batch| batch.waited_ns).sum();
+        let is_silent =
+            length_ns >= trial.wall_ns || trial.batches.iter().any(|batch| batch.requests == 0);
         let is_served_later = trials[index + 1..].iter().any(|later| {
             later.workload == trial.workload
                 && !later.is_over
-                && later.served >= SERVED_SHARE * trial.rate
+                && later.rate >= trial.rate
+                && later.served >= SERVED_SHARE * later.rate
         });
         let is_known = longest
             .as_ref()
@@ -445,6 +468,7 @@ fn trial_pause(record: &Record, trials: &[RateTrial], result: usize) -> Option<P
         // The rows have the others.
         if is_known
             || trial.kind.makes_a_row()
+            || !is_silent
             || !is_served_later
             || trial.dispatch_late > 0
             || waited_ns > length_ns / 2
@@ -507,6 +531,12 @@ fn pause_around_inserts(record: &Record, of_commits: &[Pause]) -> Option<Pause> 
         let length_ns = inserts.silence_before_ns;
         let is_known = of_commits.iter().any(|pause| pause.length_ns >= length_ns);
         if length_ns < LENGTH_NS_MIN || is_known || may_have_woken(record, 0, length_ns) {
+            return None;
+        }
+        // A disk that a thread serves, as a loop device, waits for processors as we do.
+        let is_starved =
+            real_rows(record).any(|measured| is_workload_starved(record, measured.row));
+        if is_starved && length_ns <= PROCESSOR_NS_MAX {
             return None;
         }
         let text = format!(

@@ -481,7 +481,7 @@ fn judged_run(trend: &Trend, now: Timestamp) -> String {
             "no run before {run} has a figure to compare with: they are not the disk's, or waited \
              for processors"
         ),
-        (None, Some(_)) if newest.without_waits.is_some() => {
+        (None, Some(_)) if newest.is_hidden_by_waits() => {
             format!("{run}, which waited for processors")
         }
         (None, None) => format!("no run before {run} has measured it under the same conditions"),

@@ -471,7 +471,6 @@ impl PreparedCells<'_> {
 
     /// Removes the row of the cell's workload where it was offered at another rate.
     fn drop_other_rate(&mut self, cell: &CampaignCell) {
-        let index = self.target_index(cell.side);
         let Workload { name, rate, .. } = &cell.workload;
         let mut results = self.sink.results();
         let rows = &mut results.data.measurements;
@@ -480,7 +479,7 @@ impl PreparedCells<'_> {
                 measurement.workload.name == *name && measurement.workload.rate != *rate
             })
             .collect();
-        let target = self.bench.targets.get(index);
+        let target = own_target(self.bench, cell.side);
         for measurement in dropped {
             return_silences(target, &measurement);
             self.cells.errors.add(row_of(cell), &measurement, rows);
@@ -521,8 +520,7 @@ impl PreparedCells<'_> {
     /// Counts the errors and the hang of a cell whose figures are in no row, and keeps the silences
     /// before it.
     fn add_faults(&mut self, cell: &CampaignCell, measurement: &Measurement) {
-        let index = self.target_index(cell.side);
-        return_silences(self.bench.targets.get(index), measurement);
+        return_silences(own_target(self.bench, cell.side), measurement);
         let row = self.shared_row(cell);
         let rows = &mut self.sink.results().data.measurements;
         self.cells.errors.add(row, measurement, rows);
@@ -546,6 +544,15 @@ impl PreparedCells<'_> {
                 .clone_from(&first_use.fallbacks);
         }
         self.sink.add(vec![measurement]);
+    }
+}
+
+/// The target of a side, where no other side has the same: a silence is of its side alone.
+fn own_target(bench: &Bench, side: usize) -> Option<&OpenTarget> {
+    if bench.commands.prepare.is_empty() {
+        bench.targets.get(side)
+    } else {
+        None
     }
 }
 
@@ -662,8 +669,7 @@ impl CampaignBench for PreparedCells<'_> {
     }
 
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {
-        let index = self.target_index(row.side);
-        let target = self.bench.targets.get(index);
+        let target = own_target(self.bench, row.side);
         let mut results = self.sink.results();
         let data = &mut results.data;
         let dropped: Vec<Measurement> = data

@@ -156,8 +156,8 @@ fn shuffled_members(members: &[SliceSchedule<'_>], seed: u64, round: u64) -> Vec
 }
 
 /// Measures the methods of committing in the order of the plan, at the places that they have among
-/// other workloads. A disk may be too slow for all of them; the first ones are those that a database
-/// uses.
+/// other workloads. A disk may be too slow for all of them; the first ones are those that a
+/// database uses.
 fn put_methods_in_order(members: &[SliceSchedule<'_>], order: &mut [usize]) {
     let mut methods: Vec<usize> = order.to_vec();
     methods.retain(|member| members[*member].commits());

@@ -326,16 +326,28 @@ fn file_asked(identity: &TargetIdentity, name: Option<&str>, size_bytes: u64) ->
     )
 }
 
-/// A filesystem that writes each block to a new place frees the old one seconds later, with its next
-/// transaction. Of the room there a scratch file takes this part. Tried on btrfs with 973 MiB free,
-/// with random writes: a file of 280 MiB left 318 MiB free at the least, one of 430 MiB 123, and
-/// one of 600 MiB filled the filesystem.
+/// A filesystem that writes each block to a new place frees the old one seconds later, with its
+/// next transaction. Of the room there a scratch file of our choice takes this part. Tried on btrfs
+/// with 973 MiB free, with random writes: a file of 280 MiB left 318 MiB free at the least, one of
+/// 430 MiB 123, and one of 600 MiB filled the filesystem.
 const COPIES_MAX: u64 = 3;
 
 /// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB:
 /// in its filesystem, and in those of the images below it. 0 when there is no room, or no
 /// directory.
 pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
+    let free = scratch_bytes_free(identity);
+    match &identity.filesystem {
+        Some(filesystem) if filesystem.copies_on_write() => {
+            let room = free / COPIES_MAX;
+            room - room % SPACE_STEP_BYTES
+        }
+        Some(_) | None => free,
+    }
+}
+
+/// The same for a file that is written once, wherever its blocks go when it is rewritten.
+pub fn scratch_bytes_free(identity: &TargetIdentity) -> u64 {
     let room = room_in_filesystem(identity);
     match space::shared::room_in_images(identity) {
         Some(in_images) => room.min(in_images - in_images % SPACE_STEP_BYTES),
@@ -348,14 +360,9 @@ fn room_in_filesystem(identity: &TargetIdentity) -> u64 {
     let (TargetKind::Directory, Some(filesystem)) = (identity.kind, &identity.filesystem) else {
         return 0;
     };
-    let spare = filesystem
+    let room = filesystem
         .free_bytes
         .saturating_sub(bytes_kept_free(filesystem));
-    let room = if filesystem.copies_on_write() {
-        spare / COPIES_MAX
-    } else {
-        spare
-    };
     room - room % SPACE_STEP_BYTES
 }
 

@@ -40,6 +40,11 @@ pub fn whole_devices() -> Vec<String> {
     devices
 }
 
+/// True if sysfs lists block devices, of whatever size; without sysfs there are none.
+pub fn lists_block_devices() -> bool {
+    !list(&SysRoot::default().sys.join("block")).is_empty()
+}
+
 /// The device of a kernel name; `None` where sysfs does not show it.
 pub fn watched_device(name: &str) -> Option<WatchedDevice> {
     watched_device_in(&SysRoot::default(), name)

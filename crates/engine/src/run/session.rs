@@ -732,7 +732,9 @@ fn keep_silences(
                     usual_layout_ns(&layout.ops, depth, open.usual_silence_ns())
                 })
                 .fold(0.0, f64::max);
-            let is_pause = around_ns as f64 >= PAUSE_LATENCIES_MIN * usual_ns;
+            // Requests of a layout are large: the disks themselves know how long such ones take.
+            let is_pause = around_ns as f64 >= PAUSE_LATENCIES_MIN * usual_ns
+                && around_ns >= log.usual_silence_ns();
             if around_ns > 0 && is_seen && is_pause {
                 open.note_silence(around_ns);
             }

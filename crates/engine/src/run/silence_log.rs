@@ -71,6 +71,12 @@ impl SilenceLog<Pulse> {
         Self::new(target, pulse, open.has_answered())
     }
 
+    /// The longest silence that is usual for its disks by what they have completed meanwhile, in
+    /// nanoseconds; 0 where that is unknown.
+    pub(crate) fn usual_silence_ns(&self) -> u64 {
+        self.pulse.usual_silence_ns()
+    }
+
     /// Notes on the target that it has answered, and how long its very first answer took.
     pub(crate) fn note_answers(&self, open: &OpenTarget) {
         if self.first_answer_ns >= SILENCE_NS_MIN {

@@ -30,9 +30,9 @@ const MICROSECONDS_BELOW_NS: f64 = 1e6;
 /// Explains the figures and signs of a matrix.
 const LEGEND: &str = "Shades run from the lowest (blank) to the highest measured rate. ?: known \
                       only to ±10 % or worse. ~, without a shade: predicted by the cost model. \
-                      ^, without a shade: in a burst that ended. ×: impossible. !: every request failed or had no answer. –: not measured, \
-                      or fewer than ten samples beyond it. Every cell with its interval: -o \
-                      FILE.csv";
+                      ^, without a shade: in a burst that ended. ×: impossible. !: every \
+                      request failed or had no answer. –: not measured, or fewer than ten \
+                      samples beyond it. Every cell with its interval: -o FILE.csv";
 /// In place of an answer that the measured cells do not give.
 const NOT_FOUND: &str = "not found with these sizes, depths and intervals";
 
@@ -533,7 +533,7 @@ fn intervals_text(sweep: &SweepRecord) -> Option<String> {
     ))
 }
 
-/// Lists the cells that were not measured, by the reason.
+/// Lists the cells whose rates do not count, by the reason.
 fn unmeasured_texts(sweep: &SweepRecord) -> Vec<String> {
     let mut reasons = Vec::new();
     for matrix in &sweep.matrices {

@@ -62,8 +62,8 @@ fn interval_holds_the_rate_of_queues_and_the_control_fails() {
     }
 }
 
-/// Of 1000 requests 7 are late at any rate, as their own service takes that long, where 10 may be. A
-/// curve that begins at 0 lies too low: the intervals of 71 of 100 searches held the rate.
+/// Of 1000 requests 7 are late at any rate, as their own service takes that long, where 10 may be.
+/// A curve that begins at 0 lies too low: the intervals of 71 of 100 searches held the rate.
 #[test]
 fn interval_holds_the_rate_of_a_target_that_is_late_at_any_rate() {
     let station = Station::new(6, 2200.0, Service::VeryHeavyTailed);

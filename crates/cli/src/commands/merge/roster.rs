@@ -92,12 +92,12 @@ impl Roster {
         let runs = launched_runs(fleet.arrived(), &[], &machines);
         let ranked = ranked_runs(&runs);
         match self {
-            Self::Hosts(hosts) => Surplus::of(unlisted_hosts(hosts, &runs)),
+            Self::Hosts(hosts) => Surplus::named(unlisted_hosts(hosts, &runs)),
             Self::Count(count) if ranked.is_empty() => {
                 let beyond = surplus_hosts(u64::from(*count), &launches(&runs), &machines);
                 Surplus::unnamed(beyond)
             }
-            Self::Count(count) => Surplus::of(surplus_ranks(*count, &launches(&ranked))),
+            Self::Count(count) => Surplus::named(surplus_ranks(*count, &launches(&ranked))),
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::stdio::Verbosity;
 use anyhow::Context as _;
 use diskproof_analysis::watch::{Observer, StepInput, WatchedLoad};
 use diskproof_device::{
-    ProcessActivity, RequestTrace, WatchedDevice, disk_sequence, read_disks, whole_devices,
+    ProcessActivity, RequestTrace, WatchedDevice, disk_sequence, lists_block_devices, read_disks,
+    whole_devices,
 };
 use diskproof_engine::StartInstant;
 use diskproof_model::observed::{ObservedDevice, ObservedRecord};
@@ -79,7 +80,7 @@ impl WatchedKernel {
         let mut facts = WatchFacts::default();
         let mut sources = Sources::open(&request, &named, &mut facts, verbosity)?;
         let readings = read_counters()?;
-        if devices.is_empty() && !readings.is_empty() {
+        if !lists_block_devices() && !readings.is_empty() {
             // Nothing else tells disks from their partitions.
             anyhow::bail!(
                 "/sys shows no block device, although the kernel counts the requests of {}; mount \

@@ -23,8 +23,8 @@ use diskproof_model::shape::{
 };
 use std::path::Path;
 
-/// The engines of fio that take several requests before one has ended; `vsync` also where it gathers
-/// one only (`fio_vsyncio_queue` of engines/sync.c).
+/// The engines of fio that take several requests before one has ended; `vsync` also where it
+/// gathers one only (`fio_vsyncio_queue` of engines/sync.c).
 const QUEUES: [&str; 4] = ["libaio", "io_uring", "posixaio", "vsync"];
 /// The law of files of `file_service_type` without a number, as in fio (`FIO_DEF_ZIPF` and others).
 const ZIPF_DEFAULT: f64 = 1.1;

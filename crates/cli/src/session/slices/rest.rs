@@ -106,9 +106,9 @@ const SLICES_KNOWN_MIN: usize = 4;
 const METHODS_MIN: usize = 8;
 
 /// Leaves out methods of committing that are not measured yet, the last ones of the plan first,
-/// where the rest of the run has no time for one slice of each: on a memory card all 39 would share
-/// half a minute, and none would have a figure. Those that stay have time for as many slices as an
-/// interval needs. `next` is measured now. Returns the workloads that are left out.
+/// where not even half of the planned time fits into the rest of the run: on a memory card all 39
+/// would share half a minute, and none would have a figure. Those that stay have time for as many
+/// slices as an interval needs. `next` is measured now. Returns the workloads that are left out.
 pub(super) fn leave_out_methods(
     rotations: &mut [Rotation<'_>],
     next: (usize, usize),
