@@ -120,7 +120,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     for measured in real_rows(record) {
         pauses.extend(workload_pause(record, measured));
     }
-    pauses.extend(dropped_pauses(record));
+    let of_dropped = dropped_pauses(record);
     pauses.extend(survey_pause(record));
     pauses.extend(scan_pause(record));
     pauses.extend(access_pause(record));
@@ -131,7 +131,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
     pauses.extend(of_commits);
     pauses.extend(test_pause(record));
     pauses.extend(files_pause(record));
-    pauses.extend(pauses_of_preparation(record));
+    // A silence before a slice that is in no row is told once.
+    let mut of_preparation = pauses_of_preparation(record);
+    of_preparation.retain(|pause| {
+        of_dropped
+            .iter()
+            .all(|known| known.length_ns != pause.length_ns)
+    });
+    pauses.extend(of_dropped);
+    pauses.extend(of_preparation);
     if pauses.is_empty() {
         return None;
     }

@@ -100,12 +100,16 @@ mod tests {
     }
 
     /// Values of which each flag that takes one accepts at least one.
-    const VALUES: [&str; 10] = [
+    const VALUES: [&str; 14] = [
         "1",
         "1s",
         "10%",
         "4k",
         "randread",
+        "read",
+        "fdatasync",
+        "on",
+        "uring",
         "x.iops<-1%",
         "p99<=5ms",
         "0-50%",

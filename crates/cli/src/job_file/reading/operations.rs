@@ -324,6 +324,17 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
         return Ok(());
     }
     let (law, number) = given.text.split_once(':').unwrap_or((given.text, ""));
+    let has_zones = law == ZONED || law == ZONED_ABSOLUTE;
+    if has_zones
+        && reader.translation.is_as_fio()
+        && reader.text("random_generator") == Some("lfsr")
+    {
+        return Err(reader.error(
+            "random_generator",
+            "fio's lfsr draws from the whole file for each zone, so the job ends in fio where an \
+             offset lies behind the file; remove one of the two",
+        ));
+    }
     if law == ZONED_ABSOLUTE && reader.has_fio_order()? {
         // The zones are in the order.
         return Ok(());
@@ -338,13 +349,6 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
         let parsed = distribution.parse();
         job.flags.distribution = Some(parsed.map_err(|why: ValueError| given.error(why))?);
         return Ok(());
-    }
-    if reader.translation.is_as_fio() && reader.text("random_generator") == Some("lfsr") {
-        return Err(reader.error(
-            "random_generator",
-            "fio's lfsr draws from the whole file for each zone, so the job ends in fio where an \
-             offset lies behind the file; remove one of the two",
-        ));
     }
     let text = match given.only_part(number, job.rw()) {
         Ok(text) => text,
