@@ -469,7 +469,7 @@ mod division_tests;
 pub(crate) mod tests {
     use super::*;
     use crate::fixture;
-    use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS, Starvation};
+    use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 
     /// So many times as fast until the given time.
     pub(in crate::rules) fn fast_until(measurement: &mut Measurement, until_ns: u64, times: u64) {
