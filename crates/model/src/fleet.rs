@@ -44,8 +44,8 @@ pub struct FleetRecord {
     /// without a figure; also hosts of which that is undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
-    /// The number of hosts or ranks that came beyond those expected; 0 where no number or list was
-    /// given.
+    /// The number of hosts or ranks that came beyond those expected, the ranks of all launches; 0
+    /// where no number or list was given.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub surplus: u64,
     /// The names of those that came beyond a list of hosts or a number of ranks; of hosts that were

@@ -251,6 +251,8 @@ pub(crate) fn tls_files(setting: Setting<'_>, home: Option<&Path>) -> Vec<PathBu
     ] {
         files.extend(named_or_usual(setting(name), home, usual));
     }
+    // The word for the authorities of the system is no file.
+    files.retain(|file| file.as_os_str() != SYSTEM);
     files
 }
 

@@ -39,9 +39,19 @@ Examples:
   sudo diskproof accept /dev/sdb --destroy S3Z8NB0K # every block
   sudo diskproof accept /dev/sdb --destroy S3Z8NB0K -o report.html";
 
+/// Flags of every measuring verb that [`refuse_seed`] and [`refuse_engine`] always refuse: the help
+/// omits them.
+fn hide_refused(flag: clap::Arg) -> clap::Arg {
+    if ["seed", "engine"].contains(&flag.get_id().as_str()) {
+        flag.hide(true)
+    } else {
+        flag
+    }
+}
+
 /// Prove the capacity and every block of a disk; finds counterfeits. Overwrites all of it
 #[derive(Debug, clap::Args)]
-#[command(after_help = HELP)]
+#[command(after_help = HELP, mut_args = hide_refused)]
 pub struct AcceptFlags {
     /// Block device, all of which is overwritten; needs --destroy NAME
     pub target: PathBuf,

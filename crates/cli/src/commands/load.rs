@@ -18,7 +18,7 @@ pub use flags::LoadFlags;
 pub use promise::Promise;
 use workloads::{SEQUENTIAL, offered_workload, ray_requests, sequential_requests};
 
-/// The help promises 7 min.
+/// The help promises 7 min of cells.
 const TIME_NS: u64 = 420 * SECOND;
 /// The time for which the answer is held, within the time of the search.
 const HOLD_NS: u64 = 60 * SECOND;

@@ -182,6 +182,10 @@ fn write_drop_in_end(page: &mut Roff, tool: &DropIn) {
     write_exit_code(page, "0", "success");
     write_exit_code(page, &usage, "the command line is invalid");
     write_exit_code(page, &target, "the target is missing, too small or refused");
+    if exits.unreadable != exits.target {
+        let unreadable = exits.unreadable.to_string();
+        write_exit_code(page, &unreadable, "you may not read the target");
+    }
     write_exit_code(page, &run, "the run failed");
     write_exit_code(page, &signal, "a signal ended the run");
     page.control("SH", ["EXAMPLES"]);

@@ -257,6 +257,9 @@ fn latency_blocks(matrix: &SweepMatrix) -> Vec<Block> {
     };
     let what = format!("99th percentile of the latency in {unit}");
     let table = table_by_size_and_depth(matrix, &what, |cell| match cell.latency_p99_ns {
+        Some(ns) if cell.state == CellState::InBurst => {
+            format!("{}^", labels::three_digits(ns as f64 / scale)).into()
+        }
         Some(ns) => labels::three_digits(ns as f64 / scale).into(),
         None => no_figure_sign(cell).to_owned().into(),
     });
@@ -396,6 +399,13 @@ fn best_text(matrix: &SweepMatrix) -> String {
         && let Some(rate) = &cell.throughput
     {
         texts.push(figure_of_cell(rate, cell));
+    }
+    let has_burst = matrix
+        .cells
+        .iter()
+        .any(|cell| cell.state == CellState::InBurst);
+    if texts.is_empty() && has_burst {
+        return "measured only in a burst that ended".to_owned();
     }
     if texts.is_empty() {
         return "nothing was measured".to_owned();

@@ -291,7 +291,7 @@ fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
     let mut offset = bytes_or_zero(extent.offset).saturating_add(increment);
     if matches!(extent.offset, Amount::Percent(_)) || matches!(extent.increment, Amount::Percent(_))
     {
-        offset = offset.next_multiple_of(job.start_unit());
+        offset = rounded_up(offset, job.start_unit());
     }
     let file_bytes = match (extent.file_bytes, extent.size) {
         (Some(bytes), Some(size @ Amount::Percent(_))) => {

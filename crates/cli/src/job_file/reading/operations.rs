@@ -489,7 +489,7 @@ fn run_length(number: &str, is_given: bool) -> i64 {
         .find(|letter: char| !letter.is_ascii_digit())
         .unwrap_or(digits.len());
     match digits[..end].parse::<i64>() {
-        Ok(length) if is_back => -length,
+        Ok(length) if is_back && length > 0 => -length,
         Ok(length) if length > 0 => length,
         _ if is_given => NO_RANDOM_OFFSET,
         _ => 0,
