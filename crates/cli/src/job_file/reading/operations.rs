@@ -1,7 +1,6 @@
 //! Reads the operations of a job and their places: direction, order, mix, distribution, gaps,
 //! zones.
 
-use super::order::{ZONED, ZONED_ABSOLUTE};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
@@ -11,6 +10,10 @@ use crate::workload::{BlockSize, Bytes, ReadShare, ValueError};
 use diskproof_model::op::OpKind;
 use diskproof_model::rw::{FIO_DIRECTIONS, Order, Rw};
 use diskproof_model::shape::{FioPlaceZone, FioZoneSize, RandomRun, RunFollow, ZoneStride};
+
+/// The word of a distribution in zones, and of one whose zones are in bytes.
+pub(super) const ZONED: &str = "zoned";
+pub(super) const ZONED_ABSOLUTE: &str = "zoned_abs";
 
 /// The `rwmixread` without the option, as in fio.
 const READ_PERCENT_DEFAULT: u64 = 50;

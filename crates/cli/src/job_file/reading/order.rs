@@ -7,7 +7,7 @@
 //! (`fsync`, `fdatasync`) and of patterns (`random_run`, `in_order`, `zone_stride`).
 
 use super::files::service_named;
-use super::operations::{number_part, numbers_of_list, place_zones};
+use super::operations::{ZONED, ZONED_ABSOLUTE, number_part, numbers_of_list, place_zones};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::environment::PathKind;
@@ -30,9 +30,6 @@ const QUEUES: [&str; 4] = ["libaio", "io_uring", "posixaio", "vsync"];
 const ZIPF_DEFAULT: f64 = 1.1;
 const PARETO_DEFAULT: f64 = 0.2;
 const NORMAL_DEFAULT: f64 = 0.0;
-/// The word of a distribution in zones, and of one whose zones are in bytes.
-pub(super) const ZONED: &str = "zoned";
-pub(super) const ZONED_ABSOLUTE: &str = "zoned_abs";
 /// Options with which the plain patterns move other bytes than fio, unless they have this value.
 const OPTIONS_OF_ORDER: [(&str, &str); 9] = [
     ("bssplit", ""),
