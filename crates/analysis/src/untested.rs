@@ -281,6 +281,8 @@ mod tests {
     fn stream_above_an_even_one_may_be_a_burst() {
         let found = |ratio: f64, width: f64| {
             let mut record = fixture::record();
+            let rows = rows_of_unit(&record, 0, Unit::Bytes);
+            let highest = held_rate_of_rows(&rows, Unit::Bytes).unwrap().rate;
             for row in &mut record.measurements {
                 let is_stream = row.data.workload.block_bytes >= 1 << 18;
                 if !is_stream {
@@ -289,7 +291,7 @@ mod tests {
                 let is_write = row.data.ops.contains_key(&OpKind::Write);
                 for op in row.figures.ops.values_mut() {
                     let (share, width) = if is_write { (ratio, width) } else { (1.0, 0.3) };
-                    op.throughput.value = 78e6 * share;
+                    op.throughput.value = highest * share;
                     op.iops.half_width_95 = Some(width * op.iops.value);
                 }
             }
