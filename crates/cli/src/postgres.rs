@@ -60,11 +60,11 @@ pub struct ServerFlags {
     /// Directory of the programs postgres and initdb [default: the first in PATH, or the newest
     /// installed server]
     #[arg(long, value_name = "DIR", requires = "postgres")]
-    #[arg(conflicts_with_all = ["fit_for", "write_cache"])]
+    #[arg(conflicts_with_all = ["fit_for", "write_cache", "yes"])]
     pub pg_bin: Option<PathBuf>,
     /// Also compare server settings with their defaults, using scans of a table larger than the
     /// server's cache and INSERTs; takes about --time in addition
-    #[arg(long, requires = "postgres", conflicts_with_all = ["fit_for", "write_cache"])]
+    #[arg(long, requires = "postgres", conflicts_with_all = ["fit_for", "write_cache", "yes"])]
     pub try_settings: bool,
 }
 
