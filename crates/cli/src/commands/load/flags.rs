@@ -83,7 +83,7 @@ pub struct LoadFlags {
     pub bs: Option<BlockSize>,
     /// Share of reads of a --rw that mixes, in percent [default: 50]
     #[arg(long, value_name = "PERCENT", requires = "rw")]
-    #[arg(conflicts_with_all = ["mix", "like", "rays"])]
+    #[arg(conflicts_with_all = ["mix", "like", "like_device", "rays"])]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=99))]
     pub rwmixread: Option<u16>,
     /// Sessions, or requests in flight at most [default: 100 sessions, 256 requests]
