@@ -157,12 +157,14 @@ mod tests {
         Args::try_parse_from(line).err()
     }
 
-    /// The flags that a command line lacks.
+    /// The flags that a command line lacks; operands are another matter.
     fn lacking_flags(error: &clap::Error) -> Vec<String> {
         match (error.kind(), error.get(ContextKind::InvalidArg)) {
-            (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(lacking))) => {
-                lacking.clone()
-            }
+            (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(lacking))) => lacking
+                .iter()
+                .filter(|name| name.contains("--"))
+                .cloned()
+                .collect(),
             _ => Vec::new(),
         }
     }
