@@ -172,7 +172,7 @@ impl ConnectInfo {
         text: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, String> {
-        let home = home(environment);
+        let home = home_directory(environment);
         let given = given_settings(text, environment, home.as_deref())?;
         let setting_of = |name: &str| setting(&given, environment, name);
         let places = places(&setting_of)?;
@@ -225,7 +225,7 @@ impl ConnectInfo {
         text: &str,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Vec<PathBuf>, String> {
-        let home = home(environment);
+        let home = home_directory(environment);
         let in_string = parse_settings(text)?;
         let mut files = Vec::new();
         if setting(&in_string, environment, "service").is_some() {
@@ -328,7 +328,7 @@ fn given_settings(
 }
 
 /// The home directory of the user; `None` of a user without one.
-fn home(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
+fn home_directory(environment: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
     match environment("HOME") {
         Some(home) if !home.is_empty() => Some(PathBuf::from(home)),
         _ => home_of_user().map(PathBuf::from),

@@ -4,7 +4,7 @@
 use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, first_group_limit, limit_of_workload};
 use super::rule::*;
-use super::starved::is_workload_starved;
+use super::starved::{is_any_workload_starved, is_workload_starved};
 use crate::accept::words::stall_text;
 use crate::mechanics::may_have_slept;
 use crate::pause::{LENGTH_NS_MIN, PauseStart, ROTATING_NS, longest_pause};
@@ -564,9 +564,7 @@ fn pause_around_inserts(record: &Record, of_commits: &[Pause]) -> Option<Pause> 
             return None;
         }
         // A disk that a thread serves, as a loop device, waits for processors as we do.
-        let is_starved =
-            real_rows(record).any(|measured| is_workload_starved(record, measured.row));
-        if is_starved && length_ns <= PROCESSOR_NS_MAX {
+        if is_any_workload_starved(record) && length_ns <= PROCESSOR_NS_MAX {
             return None;
         }
         let text = format!(
@@ -585,9 +583,8 @@ fn pause_around_inserts(record: &Record, of_commits: &[Pause]) -> Option<Pause> 
 fn pauses_of_inserts(record: &Record) -> Vec<Pause> {
     let mut pauses = Vec::new();
     // Others that used the disk or the processors beside the workloads did so beside the INSERTs.
-    let has_others = real_rows(record).any(|measured| {
-        is_disturbed(record, measured) || is_workload_starved(record, measured.row)
-    });
+    let has_others = is_any_workload_starved(record)
+        || real_rows(record).any(|measured| is_disturbed(record, measured));
     if has_others {
         return pauses;
     }

@@ -88,6 +88,11 @@ pub(super) fn is_workload_starved(record: &Record, row: &Row) -> bool {
     waits_for_processor(row) && row.data.starved.share >= share_min && !is_cpu_limited(record, row)
 }
 
+/// True if a workload of the run waited for processors.
+pub(super) fn is_any_workload_starved(record: &Record) -> bool {
+    real_rows(record).any(|measured| is_workload_starved(record, measured.row))
+}
+
 /// A sentence of the claim, with the figures that prove it.
 struct Statement {
     sentence: String,

@@ -83,20 +83,15 @@ pub fn judge_replaced_file(file: BorrowedFd<'_>) -> Result<(), ForeignData> {
 /// The loop device or export behind which the file is, as a clause. No process has such a file
 /// open.
 fn passed_on(file: BorrowedFd<'_>, id: FileId) -> Option<String> {
-    let path = std::fs::read_link(proc_path(file)).unwrap_or_default();
-    let path_text = path.to_string_lossy();
-    let path = &*path_text;
+    let place = std::fs::read_link(proc_path(file)).unwrap_or_default();
+    let subject = Subject::File {
+        path: &place.to_string_lossy(),
+        id,
+    };
     let mut reasons = RefusalReasons::default();
-    judge_passed_on(
-        &SysRoot::default(),
-        Subject::File { path, id },
-        &mut reasons,
-    );
-    reasons
-        .into_refusal(String::new())
-        .reasons
-        .into_iter()
-        .next()
+    judge_passed_on(&SysRoot::default(), subject, &mut reasons);
+    let refusal = reasons.into_refusal(String::new());
+    refusal.reasons.into_iter().next()
 }
 
 /// The process that may write the file at every look.

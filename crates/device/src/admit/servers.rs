@@ -51,28 +51,33 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
 /// name that cannot be looked at does not count, and neither does the place at which a tablespace
 /// begins, where the server has nothing but a directory.
 pub(super) fn database_around(above: &Ancestry) -> Option<DatabaseDirectory> {
-    let found = |directory: &Ancestor, whose: &str, content: DatabaseContent| {
-        Some(DatabaseDirectory {
-            path: directory.path.clone(),
-            whose: whose.to_owned(),
-            content,
-        })
-    };
     for directory in &above.nearest_first {
         let is_tablespace = directory.name().is_some_and(is_tablespace_name);
         if directory.shows("PG_VERSION") || is_tablespace {
-            return found(directory, "PostgreSQL", DatabaseContent::Data);
+            return Some(DatabaseDirectory::at(
+                directory,
+                "PostgreSQL",
+                DatabaseContent::Data,
+            ));
         }
         for (whose, names) in SERVERS {
             if names.iter().all(|name| directory.shows(name)) {
-                return found(directory, whose, DatabaseContent::Data);
+                return Some(DatabaseDirectory::at(
+                    directory,
+                    whose,
+                    DatabaseContent::Data,
+                ));
             }
         }
     }
     for directory in directories_of_wal(above) {
         let names = directory.names(ENTRIES_MAX).unwrap_or_default();
         if names.iter().any(|name| is_wal_segment_name(name)) {
-            return found(directory, "PostgreSQL", DatabaseContent::WalSegments);
+            return Some(DatabaseDirectory::at(
+                directory,
+                "PostgreSQL",
+                DatabaseContent::WalSegments,
+            ));
         }
     }
     None
@@ -87,6 +92,16 @@ pub struct DatabaseDirectory {
     pub whose: String,
     /// What it holds.
     pub content: DatabaseContent,
+}
+
+impl DatabaseDirectory {
+    fn at(directory: &Ancestor, whose: &str, content: DatabaseContent) -> Self {
+        Self {
+            path: directory.path.clone(),
+            whose: whose.to_owned(),
+            content,
+        }
+    }
 }
 
 /// The content of a directory of a database.
