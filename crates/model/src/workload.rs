@@ -200,6 +200,11 @@ impl Workload {
         self.streams.makes(OpKind::Read)
     }
 
+    /// True if it only writes, and nothing that it writes is checked later.
+    pub fn writes_unchecked(&self) -> bool {
+        self.makes(OpKind::Write) && !self.reads() && self.verify == Verify::Off
+    }
+
     /// True if it only writes, and covers blocks of the page cache in part where it uses the cache
     /// as `cache` says. Before such a write the kernel reads the rest of the block from the disk,
     /// unless the block is new or in memory. A memory mapping reads every page that it touches.

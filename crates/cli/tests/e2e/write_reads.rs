@@ -29,6 +29,13 @@ const PARTIAL_WRITES: [&str; 14] = [
     "as dd if=/dev/zero of=new bs=1000 count=1000 oflag=nocache",
 ];
 
+/// Writes of which a verb makes many cells.
+const CAMPAIGNS: [&str; 3] = [
+    "sweep . --no-history --no-health --quick --rw randwrite",
+    "sweep . --no-history --no-health --quick --rw write",
+    "load . --no-history --no-health --rw randwrite --slo p99<=50ms --time 20s",
+];
+
 /// Read requests of the device of `disk` while `command` runs in it.
 fn reads_of(disk: &Disk, mut command: Command) -> u64 {
     sync(disk);
@@ -190,6 +197,21 @@ fn workload_that_only_writes_makes_no_read_request_on_xfs() {
 fn workload_that_only_writes_makes_no_read_request_on_btrfs() {
     let name = "workload_that_only_writes_makes_no_read_request_on_btrfs";
     assert_writes_read_nothing(name, "btrfs");
+}
+
+#[test]
+fn cells_that_only_write_make_no_read_request() {
+    if !can_run(
+        "cells_that_only_write_make_no_read_request",
+        &["mkfs.ext4", "findmnt", "losetup"],
+    ) {
+        return;
+    }
+    let disk = Disk::in_memory("ext4", SIZE_BYTES);
+    for line in CAMPAIGNS {
+        let reads = fewest_reads(&disk, line, remove_files);
+        assert!(reads < READS_MAX, "{reads} reads: {line}");
+    }
 }
 
 #[test]

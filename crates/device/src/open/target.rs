@@ -124,6 +124,8 @@ pub struct OpenTarget {
     claiming: Option<Arc<OwnedFd>>,
     /// Requests before any workload that the disk failed, until a workload counts them.
     uncounted_failures: Vec<FailedRequest>,
+    /// Whether it takes RWF_NOWAIT; `None` before a trial.
+    takes_nowait: Option<bool>,
     /// The longest time in which it answered nothing, before any workload, in nanoseconds.
     silence_ns: AtomicU64,
     /// The time of its very first answer. All descriptions of a target share it.
@@ -260,6 +262,7 @@ impl OpenTarget {
             advice: Advice::Normal,
             claiming: None,
             uncounted_failures: Vec::new(),
+            takes_nowait: None,
             silence_ns: AtomicU64::new(0),
             first_answer: Arc::default(),
             is_left_open: AtomicBool::new(false),
@@ -450,6 +453,11 @@ impl OpenTarget {
     /// True for our own scratch file.
     pub fn is_scratch(&self) -> bool {
         matches!(self.content, TargetContent::Scratch { .. })
+    }
+
+    /// True for our own scratch file without a name, which nobody can read after the run.
+    pub fn is_nameless(&self) -> bool {
+        self.is_scratch() && fstat(&self.fd).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
     /// Bytes that reads may cover, from offset 0: the size of the file or device; of a scratch

@@ -11,7 +11,8 @@ use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::{FailedRequest, OpenTarget};
 use diskproof_model::errno;
 use diskproof_model::measurement::{OpKind, OpMeasurement, PerOp, WAKE_UP_NS};
-use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
+use diskproof_model::plan::{Access, Distribution, EngineChoice, EngineKind, Layout, Workload};
+use diskproof_model::shape::RequestOrder;
 use rustix::io::{pread, pwrite};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -201,10 +202,42 @@ struct FirstRequest {
     large_bytes: u32,
     reads: bool,
     writes: bool,
+    /// True where a write must leave what was there.
+    keeps_content: bool,
     /// The span of its requests; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
     errors: EarlyErrors,
+}
+
+/// The part of the span of a workload that a write before it may fill with something else, because
+/// nobody can count on what is there: the workload itself writes it, or may. `None` where writes
+/// must put back what was there.
+fn forfeited_part(
+    workload: &Workload,
+    target: &OpenTarget,
+    extent: Extent,
+    request_bytes: u64,
+) -> Option<Extent> {
+    if !workload.writes_unchecked() {
+        return None;
+    }
+    if target.is_nameless() {
+        return Some(extent);
+    }
+    // Only drop-ins and special loads have another order.
+    if workload.shape.order != RequestOrder::default() {
+        return None;
+    }
+    match workload.access {
+        Access::Random {
+            distribution: Distribution::Uniform,
+        } => Some(extent),
+        Access::Sequential | Access::Stride { .. } => {
+            Some(Extent::new(extent.start, request_bytes))
+        }
+        Access::Backward | Access::Random { .. } | Access::Zoned { .. } => None,
+    }
 }
 
 impl FirstRequest {
@@ -228,12 +261,17 @@ impl FirstRequest {
         if large_bytes < bytes || extent.length < u64::from(large_bytes) {
             large_bytes = bytes;
         }
+        let forfeited = match extent.length {
+            0 => None,
+            _ => forfeited_part(workload, target, extent, u64::from(large_bytes)),
+        };
         Some(Self {
             bytes,
             large_bytes,
             reads: workload.reads() || !writes,
             writes,
-            extent,
+            keeps_content: forfeited.is_none(),
+            extent: forfeited.unwrap_or(extent),
             random: Random::new(MonotonicClock.now(), 0),
             errors: EarlyErrors::default(),
         })
@@ -265,8 +303,9 @@ impl FirstRequest {
     }
 
     /// Sends a request in each direction of the workload and returns the time of the slower one, in
-    /// nanoseconds. Takes another place each time, which no cache knows. A write puts back what was
-    /// there, since the workload may leave this place alone.
+    /// nanoseconds. Takes another place each time, if it can, which no cache knows. A write puts back
+    /// what was there, but where `keeps_content` says that this is not needed: a workload that only writes
+    /// makes no read request then.
     fn send(&mut self, fd: &OwnedFd, memory: &mut [u8]) -> Option<u64> {
         let bytes = memory.len() as u64;
         let Extent { start, length } = self.extent;
@@ -274,7 +313,10 @@ impl FirstRequest {
             return self.time_call(OpKind::Write, bytes, || pwrite(fd, memory, start));
         }
         let offset = start + self.random.below(length / bytes) * bytes;
-        let read_ns = self.time_call(OpKind::Read, bytes, || pread(fd, &mut *memory, offset))?;
+        let mut read_ns = 0;
+        if self.reads || self.keeps_content {
+            read_ns = self.time_call(OpKind::Read, bytes, || pread(fd, &mut *memory, offset))?;
+        }
         let mut write_ns = 0;
         if self.writes {
             write_ns = self.time_call(OpKind::Write, bytes, || pwrite(fd, memory, offset))?;
@@ -309,9 +351,12 @@ impl FirstRequest {
 mod tests {
     use super::*;
     use crate::testing::loads::after_ns;
-    use diskproof_device::{Intent, admit, probe};
-    use diskproof_model::plan::Stop;
+    use diskproof_device::{Consent, Intent, Overwriting, admit, probe};
+    use diskproof_model::plan::{Stop, Verify};
     use diskproof_model::stream::Streams;
+    use std::fs::OpenOptions;
+    use std::os::fd::AsRawFd as _;
+    use std::path::Path;
 
     #[test]
     fn depth_is_reduced_only_where_queue_would_outlast_run() {
@@ -361,19 +406,76 @@ mod tests {
         FirstRequest::new(workload, target)?.time(fd, &AtomicBool::default())
     }
 
+    fn scratch_in(place: &Path, size_bytes: u64) -> OpenTarget {
+        let identity = probe(place).unwrap();
+        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        OpenTarget::open(admitted).unwrap()
+    }
+
     #[test]
-    fn first_requests_of_writers_change_nothing() {
+    fn first_requests_of_pure_writers_read_nothing() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let mut target = scratch_in(place.path(), 8 << 20);
+        target.mark_written(8 << 20);
+        let path = format!("/proc/self/fd/{}", target.fd().as_raw_fd());
+        let write_only = OpenOptions::new().write(true).open(path).unwrap();
+        let fd = OwnedFd::from(write_only);
+        let mut workload = Workload {
+            streams: Streams::with_reads(0),
+            ..Workload::named("w")
+        };
+        assert!(first(&workload, &target, &fd).is_some());
+        // What is checked later is read first, and put back.
+        workload.verify = Verify::Checksum;
+        assert!(first(&workload, &target, &fd).is_none());
+    }
+
+    #[test]
+    fn only_what_the_workload_may_overwrite_is_forfeited() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("old");
+        std::fs::write(&file, vec![7; 1 << 20]).unwrap();
+        let consent = Consent {
+            overwriting: Overwriting::Allowed,
+            ..Consent::default()
+        };
+        let admitted = admit(probe(&file).unwrap(), Intent::Overwrite(&consent)).unwrap();
+        let released = OpenTarget::open(admitted).unwrap();
+        let span = Extent::new(4096, 65_536);
+        let forfeited = |access: Access| {
+            let workload = Workload {
+                streams: Streams::with_reads(0),
+                access,
+                ..Workload::named("w")
+            };
+            forfeited_part(&workload, &released, span, 8192)
+        };
+        let random = |distribution| Access::Random { distribution };
+        assert_eq!(forfeited(random(Distribution::Uniform)), Some(span));
+        let hot = Distribution::Pareto { share: 0.2 };
+        assert_eq!(forfeited(random(hot)), None);
+        let first = Some(Extent::new(4096, 8192));
+        assert_eq!(forfeited(Access::Sequential), first);
+        let stride_bytes = 16_384;
+        assert_eq!(forfeited(Access::Stride { stride_bytes }), first);
+        assert_eq!(forfeited(Access::Backward), None);
+        let mut mixed = Workload::named("mixed");
+        mixed.streams = Streams::with_reads(500);
+        assert_eq!(forfeited_part(&mixed, &released, span, 8192), None);
+    }
+
+    #[test]
+    fn first_requests_of_writers_that_are_checked_change_nothing() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let size_bytes = 8 << 20;
-        let identity = probe(place.path()).unwrap();
-        let admitted = admit(identity, Intent::Scratch { size_bytes }).unwrap();
-        let mut target = OpenTarget::open(admitted).unwrap();
+        let mut target = scratch_in(place.path(), size_bytes);
         let fd = target.fd().try_clone_to_owned().unwrap();
         let content: Vec<u8> = (0..size_bytes).map(|at| (at >> 9) as u8).collect();
         assert_eq!(pwrite(&fd, &content, 0), Ok(content.len()));
         target.mark_written(size_bytes);
         let mut workload = Workload {
             block_bytes: 4 << 20,
+            verify: Verify::Checksum,
             ..Workload::named("w")
         };
         for read_permille in [0, 500, 1000] {

@@ -103,6 +103,9 @@ pub(crate) fn prepare_target(
         slow,
     };
     let selected = select(&use_case, patience)?;
+    if let Some(is_punted) = selected.is_punted {
+        target.note_nowait(!is_punted);
+    }
     let mut ops = PerOp::new();
     selected.errors.count_in(&mut ops);
     check_parts(workload, selected.engine.used, extent, target)?;

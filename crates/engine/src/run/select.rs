@@ -101,6 +101,7 @@ pub(crate) fn select(
         usable_bytes: target.usable_bytes(),
         alignment_bytes: target.alignment_bytes(),
         call: device_call(workload, target),
+        takes_nowait: target.takes_nowait(),
         aio_fits: in_flight_max <= aio_left(Path::new(AIO_LIMITS)),
         slow,
         answered: Arc::new(AtomicBool::new(false)),
@@ -133,6 +134,8 @@ struct EngineTrials {
     alignment_bytes: u32,
     /// The call of the device that the workload needs, where it trims.
     call: Option<BlockCall>,
+    /// Whether the target takes RWF_NOWAIT, where an earlier trial found out.
+    takes_nowait: Option<bool>,
     /// True if the kernel has enough requests left for Linux AIO.
     aio_fits: bool,
     slow: Option<SlowTarget>,
@@ -282,6 +285,9 @@ impl EngineTrials {
     /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown. An error of
     /// the disk is added to `errors`.
     fn is_punted(&self, fd: BorrowedFd<'_>, errors: &mut EarlyErrors) -> Option<bool> {
+        if let Some(takes_nowait) = self.takes_nowait {
+            return Some(!takes_nowait);
+        }
         let block = self.tried_bytes();
         if self.usable_bytes < u64::from(block) {
             return None;

@@ -137,6 +137,19 @@ impl OpenTarget {
         matches!(self.direct.support, DirectSupport::Refused(_))
     }
 
+    /// Whether the target takes requests that must not block (RWF_NOWAIT); `None` where no trial
+    /// has found out.
+    pub fn takes_nowait(&self) -> Option<bool> {
+        self.takes_nowait
+    }
+
+    /// Notes whether the target takes requests that must not block. The open file has this property
+    /// or lacks it, whatever its flags are (FMODE_NOWAIT; Linux, include/linux/fs.h), so that no
+    /// workload needs to try it again.
+    pub fn note_nowait(&mut self, takes_nowait: bool) {
+        self.takes_nowait = Some(takes_nowait);
+    }
+
     /// Sets O_DIRECT and proves it. Returns why direct I/O does not work, where it does not;
     /// O_DIRECT is off again then.
     fn try_direct(&mut self) -> Result<Option<String>, OpenError> {
