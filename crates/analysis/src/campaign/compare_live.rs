@@ -336,8 +336,28 @@ impl LiveComparison {
     fn may_begin_block(&self, index: usize, done: &[MeasuredCell]) -> bool {
         let progress = &self.progress[index];
         let slice_ns = progress.slice_ns + self.credit_warmup_ns();
-        let block_ns = slice_ns * self.setup.sides as u64;
+        let planned_ns = slice_ns * self.setup.sides as u64;
+        let block_ns = planned_ns.max(self.longest_block_ns(index, done));
         progress.blocks == 0 || elapsed_ns(done) + block_ns <= self.setup.time_ns
+    }
+
+    /// The longest time from the start of a block of a workload to the start of the next block, or
+    /// to its own end if it is the latest. On a slow disk a slice goes on until its last requests
+    /// are answered.
+    fn longest_block_ns(&self, index: usize, done: &[MeasuredCell]) -> u64 {
+        let name = &self.setup.workloads[index].name;
+        let mut longest_ns = 0;
+        for (position, block) in done.chunks(self.setup.sides).enumerate() {
+            if block[0].cell.workload.name != *name {
+                continue;
+            }
+            let lasted_ns = match done.get((position + 1) * self.setup.sides) {
+                Some(next) => next.begin_ns().saturating_sub(block[0].begin_ns()),
+                None => elapsed_ns(block),
+            };
+            longest_ns = longest_ns.max(lasted_ns);
+        }
+        longest_ns
     }
 }
 
@@ -362,6 +382,10 @@ impl Campaign for LiveComparison {
             dropped: std::mem::take(&mut self.dropped),
             cell: self.block.pop(),
         }
+    }
+
+    fn limit_time(&mut self, left_ns: u64) {
+        self.setup.time_ns = self.setup.time_ns.min(left_ns);
     }
 
     fn decisions(&self) -> Vec<CampaignDecision> {

@@ -43,6 +43,11 @@ pub trait Campaign: Send {
     /// measures the cell of each step before it asks for the next one.
     fn next(&mut self, done: &[MeasuredCell]) -> CampaignStep;
 
+    /// Takes the time that is left of the announced one, in nanoseconds, before the first cell: to
+    /// fill the targets may have taken longer than planned. Most campaigns do not divide their time
+    /// among their cells, and ignore it.
+    fn limit_time(&mut self, _left_ns: u64) {}
+
     /// The decisions that the record keeps. Complete only after [`Self::next`] returned no cell.
     fn decisions(&self) -> Vec<CampaignDecision> {
         Vec::new()

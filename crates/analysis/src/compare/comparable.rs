@@ -149,7 +149,10 @@ impl Compared for MeasuredWorkload<'_> {
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
         if let Some(blocks) = few_blocks(self, other) {
             let blocks = counted(blocks, "block");
-            let why = format!("only {blocks} of it: fewer than three do not show how it varies");
+            let why = format!(
+                "only {blocks} of it, and fewer than three do not show how it varies: measure \
+                 longer (--time)"
+            );
             reasons.add("few-blocks", why);
         }
         add_own_differences(reasons, self, other);

@@ -122,6 +122,9 @@ impl CampaignRun {
         if !bench.commands.reopens {
             run.cells.prepared(bench, sink).lay_out()?;
         }
+        if let Some(left_ns) = sink.progress.announced_left_ns() {
+            run.progress.campaign.limit_time(left_ns);
+        }
         Ok(run)
     }
 }

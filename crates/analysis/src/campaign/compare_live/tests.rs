@@ -17,6 +17,8 @@ struct Disks {
     /// Loss of both from the beginning to the end of a minute.
     drift: f64,
     latency_ns: f64,
+    /// The time from the end of a slice until its last requests are answered.
+    drain_ns: u64,
     /// Another program that uses the disk of both; `None` without one.
     neighbour: Option<Neighbour>,
     rng: TestRng,
@@ -67,6 +69,7 @@ impl Disks {
             noise,
             drift: 0.0,
             latency_ns: 1e6,
+            drain_ns: 0,
             neighbour: None,
             rng: TestRng(seed + 1),
             now_ns: 0,
@@ -86,7 +89,7 @@ impl Disks {
         };
         let rate = self.rates[cell.side] * log.exp() * left;
         let count = (rate * wall_ns as f64 / 1e9).round() as u64;
-        self.now_ns = start_ns + wall_ns;
+        self.now_ns = start_ns + wall_ns + self.drain_ns;
         let op = SliceOp {
             latency: Some(SliceLatency {
                 mean_ns: self.latency_ns,
@@ -125,6 +128,42 @@ fn setup(workloads: usize, sides: usize, seconds: u64) -> LiveSetup {
         margin: 0.02,
         time_ns: seconds * SECOND,
         seed: 1,
+    }
+}
+
+#[test]
+fn targets_that_were_filled_slowly_leave_less_time() {
+    let mut campaign = LiveComparison::new(setup(4, 2, 47));
+    campaign.limit_time(20 * SECOND);
+    let mut disks = Disks::new(&[100.0, 100.0], 0.05, 1);
+    disks.drain_ns = SECOND;
+    let mut done = Vec::new();
+    while let Some(cell) = campaign.next(&done).cell {
+        done.push(disks.measure(&cell));
+    }
+    assert!(done.len() > 8 && elapsed_ns(&done) <= 20 * SECOND);
+    // A campaign never takes more than was planned.
+    let mut campaign = LiveComparison::new(setup(4, 2, 47));
+    campaign.limit_time(u64::MAX);
+    assert_eq!(campaign.setup.time_ns, 47 * SECOND);
+}
+
+#[test]
+fn slices_that_drain_for_long_leave_no_block_to_the_deadline() {
+    for drain_ns in [0, SECOND, 3 * SECOND, 6 * SECOND] {
+        for seed in 0..20 {
+            let mut setup = setup(4, 2, 47);
+            setup.seed = seed;
+            let mut disks = Disks::new(&[100.0, 100.0], 0.05, seed);
+            disks.drain_ns = drain_ns;
+            let (done, decisions) = carry_out(setup, &mut disks);
+            // Each workload has one block, whatever it takes.
+            assert!(decisions.iter().all(|decision| decision.blocks > 0));
+            assert_eq!(done.len() % 2, 0);
+            let first_blocks_ns = elapsed_ns(&done[..8]);
+            let limit_ns = first_blocks_ns.max(47 * SECOND);
+            assert!(elapsed_ns(&done) <= limit_ns, "{drain_ns} {seed}");
+        }
     }
 }
 
