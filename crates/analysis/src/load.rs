@@ -354,8 +354,9 @@ fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
     BreakCause { limit, why }
 }
 
-/// The limit of a control group that the target reaches when more is offered than it serves. The
-/// rates that keep the promise lie below it, so no row shows it.
+/// The limit of a control group that the target reaches when more is offered than it serves, or at
+/// the control. The rates that keep the promise lie below it. In a short search, the requests of a
+/// full queue make the served rate too low, and the control shows more.
 fn group_cause(
     record: &Record,
     rows: &SearchRows<'_>,
@@ -370,12 +371,18 @@ fn group_cause(
             continue;
         };
         let trial = trials.iter().rfind(|trial| trial.kind == kind)?;
-        let rates = rates_when_serving(row, trial, saturated);
-        if let Some(why) = reached_group_limit(record, row.data.target, &rates) {
-            return Some(BreakCause {
-                limit: BreakLimit::Cap,
-                why,
-            });
+        let mut served_rates = vec![saturated];
+        if kind == RateCellKind::Control {
+            served_rates.push(trial.served);
+        }
+        for served in served_rates {
+            let rates = rates_when_serving(row, trial, served);
+            if let Some(why) = reached_group_limit(record, row.data.target, &rates) {
+                return Some(BreakCause {
+                    limit: BreakLimit::Cap,
+                    why,
+                });
+            }
         }
     }
     None
@@ -535,12 +542,16 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
         LoadOutcome::AtLeast => at_least_text(figures, plan, unit, &promise),
         LoadOutcome::PerhapsNone => perhaps_none_text(figures, unit, &promise),
         LoadOutcome::NotHeld => {
-            format!("undecided {promise}, {between}: the lower end did not last")
+            format!(
+                "undecided {promise}, {between}: the lower end did not last{}",
+                cap_text(figures)
+            )
         }
         LoadOutcome::FewEpisodes => {
             format!(
-                "undecided {promise}, {between}: {}",
-                few_episodes_text(load)
+                "undecided {promise}, {between}: {}{}",
+                few_episodes_text(load),
+                cap_text(figures)
             )
         }
         LoadOutcome::Generator => {
@@ -568,7 +579,7 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
 fn at_least_text(figures: &LoadFigures, plan: &RatePlan, unit: &str, promise: &str) -> String {
     let end = match figures.control {
         Some(control) if control.failed => break_text(figures),
-        _ => not_broken_text(figures, plan),
+        _ => format!("{}{}", not_broken_text(figures, plan), cap_text(figures)),
     };
     format!(
         "sustains at least {} {unit} {promise}{end}",
@@ -647,6 +658,20 @@ fn not_broken_text(figures: &LoadFigures, plan: &RatePlan) -> String {
     )
 }
 
+/// `; the control group /db allows 300/s of reads on 8:0`; empty where counters show no cap. It is
+/// known even where the search decides nothing.
+fn cap_text(figures: &LoadFigures) -> String {
+    match figures.cause.limit {
+        BreakLimit::Cap => format!("; {}", uncapitalised(&figures.cause.why)),
+        BreakLimit::Reads
+        | BreakLimit::Writes
+        | BreakLimit::Flushes
+        | BreakLimit::Journal
+        | BreakLimit::Cpu
+        | BreakLimit::Unknown => String::new(),
+    }
+}
+
 /// `; at 4310 it breaks: 1.4 % late, limited by flushes`; empty without a control.
 fn break_text(figures: &LoadFigures) -> String {
     let Some(control) = figures.control else {
@@ -708,14 +733,44 @@ mod tests {
         is_limited_by_generator(plan, &[trial(kind, requests, Some(delay_ns))])
     }
 
-    #[test]
-    fn search_of_another_method_is_not_said_to_have_ended_early() {
+    fn searched_record() -> Record {
         let mut record = fixture::record();
         record.plan.tasks = vec![Task::Workloads(Workloads {
             list: vec![Workload::named("random-read")],
             decide: Decide::Rate(PLAN),
             ..Workloads::default()
         })];
+        record
+    }
+
+    #[test]
+    fn undecided_search_names_the_cap_that_counters_show() {
+        let record = searched_record();
+        let why = "the control group /db allows 300/s of reads on 8:0";
+        for outcome in [
+            LoadOutcome::FewEpisodes,
+            LoadOutcome::NotHeld,
+            LoadOutcome::AtLeast,
+        ] {
+            for (limit, is_named) in [(BreakLimit::Cap, true), (BreakLimit::Reads, false)] {
+                let mut figures = answer(outcome, 70.0, 0.1);
+                figures.cause = BreakCause {
+                    limit,
+                    why: why.to_owned(),
+                };
+                let load = LoadRecord {
+                    figures,
+                    data: LoadData { trials: Vec::new() },
+                };
+                let clause = load_clause(&record, &load).unwrap();
+                assert_eq!(clause.contains(why), is_named, "{clause}");
+            }
+        }
+    }
+
+    #[test]
+    fn search_of_another_method_is_not_said_to_have_ended_early() {
+        let mut record = searched_record();
         let load = LoadRecord {
             figures: answer(LoadOutcome::Unfinished, 0.0, 0.0),
             data: LoadData { trials: Vec::new() },
@@ -731,12 +786,7 @@ mod tests {
     /// The very first rates were too much.
     #[test]
     fn search_that_saw_overload_alone_states_the_most_that_may_be_kept() {
-        let mut record = fixture::record();
-        record.plan.tasks = vec![Task::Workloads(Workloads {
-            list: vec![Workload::named("random-read")],
-            decide: Decide::Rate(PLAN),
-            ..Workloads::default()
-        })];
+        let record = searched_record();
         let over = |rate| RateTrial {
             rate,
             is_over: true,
@@ -873,6 +923,12 @@ mod tests {
         };
         let mut held = trial(RateCellKind::Hold, 10_000, None);
         held.served = rate;
+        let control = SearchRows {
+            held: None,
+            control: Some(reads),
+            writes_journal: false,
+            has_other_source: false,
+        };
         // Two thirds of the limit are held, and a little less than all of it is served.
         for (saturated, is_cap) in [(2950.0, true), (2000.0, false)] {
             let cause = group_cause(&record, &rows, std::slice::from_ref(&held), saturated);
@@ -882,6 +938,12 @@ mod tests {
                 assert!(cause.why.contains("3000/s of reads"), "{}", cause.why);
             }
         }
+        // The control alone reaches the limit of another group.
+        record.host.io_limits[0].read_iops = Some(rate as u64);
+        let mut over = trial(RateCellKind::Control, 10_000, None);
+        over.served = rate;
+        let cause = group_cause(&record, &control, &[over], 0.8 * rate);
+        assert_eq!(cause.map(|cause| cause.limit), Some(BreakLimit::Cap));
     }
 
     #[test]
