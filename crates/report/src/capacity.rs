@@ -165,13 +165,21 @@ pub(crate) struct RayCapacity {
     pub(crate) mixed_bytes_per_second: f64,
 }
 
+impl RayCapacity {
+    /// True if both directions were offered more than they serve.
+    pub(crate) fn is_saturated(&self) -> bool {
+        self.reads.saturated_iops.is_some() && self.writes.saturated_iops.is_some()
+    }
+}
+
 /// The capacity in one direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RayDirection {
     /// Random operations per second at which the promise was held.
     pub(crate) held_iops: f64,
-    /// Random operations per second that are served when more are offered.
-    pub(crate) saturated_iops: f64,
+    /// Random operations per second that are served when more are offered; `None` where the search
+    /// never offered more.
+    pub(crate) saturated_iops: Option<f64>,
     /// Bytes per second of large sequential operations.
     pub(crate) bytes_per_second: f64,
     /// Sequential operations of 4 KiB per second.
@@ -209,6 +217,17 @@ pub(crate) fn rays_of_pages(record: &Record) -> Option<RayCapacity> {
     }
 }
 
+/// Returns the capacity from rays of 4 KiB, where both directions were saturated as well: the most
+/// that a disk serves.
+pub(crate) fn saturated_rays_of_pages(record: &Record) -> Option<RayCapacity> {
+    let capacity = rays_of_pages(record)?;
+    if capacity.is_saturated() {
+        Some(capacity)
+    } else {
+        None
+    }
+}
+
 /// Returns the capacity from rays of any size; `None` without a boundary, where reads or writes
 /// alone are undecided, and where a sequential workload is missing or is not the disk's figure.
 pub(crate) fn rays(record: &Record) -> Option<RayCapacity> {
@@ -240,8 +259,7 @@ fn ray_direction(
     }
     Some(RayDirection {
         held_iops: ray.load.low,
-        // A search that never offered more than is served says nothing of the most.
-        saturated_iops: ray.load.served_when_saturated()?,
+        saturated_iops: ray.load.served_when_saturated(),
         bytes_per_second: moved_per_second(record, large)?.bytes_per_second,
         sequential_iops: moved_per_second(record, pages)?.iops,
     })

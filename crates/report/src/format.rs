@@ -94,12 +94,13 @@ pub enum Requires {
     Figures,
     /// Enough data for a chart.
     Charts,
-    /// A sweep that reads a disk, or the answers of `load --rays` with 4 KiB, all of them decided.
+    /// A sweep that reads a disk, or saturated rays of 4 KiB.
     Reads,
-    /// A sweep that reads and writes, or such rays of 4 KiB.
+    /// A sweep that reads and writes, or decided rays of 4 KiB.
     ReadsAndWrites,
-    /// Decided rays of 4 KiB.
-    RaysOfPages,
+    /// Decided rays of 4 KiB (`load --rays`), in each direction of which more was offered than the
+    /// disk serves.
+    SaturatedRays,
     /// Decided rays.
     Rays,
 }
@@ -113,13 +114,14 @@ impl Requires {
             Self::Figures => tracked::has_figures(record),
             Self::Charts => !chart::charts(record).is_empty(),
             Self::Reads => {
-                capacity::reads(record).is_some() || capacity::rays_of_pages(record).is_some()
+                capacity::reads(record).is_some()
+                    || capacity::saturated_rays_of_pages(record).is_some()
             }
             Self::ReadsAndWrites => {
                 (capacity::reads(record).is_some() && capacity::writes(record).is_some())
                     || capacity::rays_of_pages(record).is_some()
             }
-            Self::RaysOfPages => capacity::rays_of_pages(record).is_some(),
+            Self::SaturatedRays => capacity::saturated_rays_of_pages(record).is_some(),
             Self::Rays => capacity::rays(record).is_some(),
         }
     }
@@ -132,7 +134,7 @@ impl Requires {
             Self::Reads | Self::ReadsAndWrites => {
                 plan.sweep().is_some() || capacity::plans_rays_of_pages(plan)
             }
-            Self::RaysOfPages => capacity::plans_rays_of_pages(plan),
+            Self::SaturatedRays => capacity::plans_rays_of_pages(plan),
             Self::Rays => capacity::plans_rays(plan),
         }
     }
@@ -156,7 +158,7 @@ impl Requires {
                 "this format needs the figures of 'diskproof sweep', or of 'diskproof load --rays' \
                  with 4 KiB"
             }
-            Self::RaysOfPages => {
+            Self::SaturatedRays => {
                 "this format needs the figures of 'diskproof load --rays' with 4 KiB"
             }
             Self::Rays => "this format needs the figures of 'diskproof load --rays'",
@@ -185,15 +187,17 @@ impl Requires {
             Self::Charts => "too little was measured for a chart; no file was written",
             Self::Reads => {
                 "io.cost.model needs the random reads of a sweep of one disk, or decided rays of \
-                 4 KiB, but there are none; no file was written"
+                 4 KiB which also saw how much is served when more is offered, but there are \
+                 none; no file was written"
             }
             Self::ReadsAndWrites => {
                 "io-properties.yaml needs the reads and writes of a sweep, or decided rays of \
                  4 KiB, but at least one is missing; no file was written"
             }
-            Self::RaysOfPages => {
-                "the export needs decided rays of 4 KiB, with reads and writes alone, but there \
-                 are none; no file was written"
+            Self::SaturatedRays => {
+                "the export needs decided rays of 4 KiB, with reads and writes alone, which also \
+                 saw how much is served when more is offered, but there are none; no file was \
+                 written"
             }
             Self::Rays => {
                 "the export needs decided rays, with reads and writes alone, but there are none; \

@@ -113,7 +113,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        requires: Requires::RaysOfPages,
+        requires: Requires::SaturatedRays,
         ..Format::new(
             ".ceph",
             "Ceph's osd_mclock_max_capacity_iops, from rays",

@@ -100,12 +100,18 @@ fn write_iocost_of_rays(
     capacity: &RayCapacity,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let (Some(served_reads), Some(served_writes)) = (
+        capacity.reads.saturated_iops,
+        capacity.writes.saturated_iops,
+    ) else {
+        return Ok(());
+    };
     write_script_head(record, out)?;
     let device = device_or_placeholder(record, out)?;
     let model = format!(
         "{} {}",
-        ray_model_text('r', &capacity.reads),
-        ray_model_text('w', &capacity.writes)
+        ray_model_text('r', &capacity.reads, served_reads),
+        ray_model_text('w', &capacity.writes, served_writes)
     );
     write_model(device, &model, out)?;
     writeln!(
@@ -121,11 +127,11 @@ fn write_iocost_of_rays(
     write_qos(device, &latencies, out)
 }
 
-/// The cost model of one direction of rays; `letter` is `r` or `w`.
-fn ray_model_text(letter: char, direction: &RayDirection) -> String {
+/// The cost model of one direction of saturated rays; `letter` is `r` or `w`.
+fn ray_model_text(letter: char, direction: &RayDirection, saturated_iops: f64) -> String {
     format!(
-        "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={:.0}",
-        direction.bytes_per_second, direction.sequential_iops, direction.saturated_iops
+        "{letter}bps={:.0} {letter}seqiops={:.0} {letter}randiops={saturated_iops:.0}",
+        direction.bytes_per_second, direction.sequential_iops
     )
 }
 
@@ -234,6 +240,9 @@ pub(crate) fn write_ceph(record: &Record, out: &mut dyn Write) -> io::Result<()>
     let Some(capacity) = rays_of_pages(record) else {
         return Ok(());
     };
+    let Some(saturated_iops) = capacity.writes.saturated_iops else {
+        return Ok(());
+    };
     write_script_head(record, out)?;
     writeln!(
         out,
@@ -244,7 +253,7 @@ pub(crate) fn write_ceph(record: &Record, out: &mut dyn Write) -> io::Result<()>
         out,
         "ceph config set osd.N osd_mclock_max_capacity_iops_{} {:.0}",
         ceph_kind(record),
-        capacity.writes.saturated_iops
+        saturated_iops
     )
 }
 

@@ -608,6 +608,21 @@ fn rays_hold_the_rates_of_a_disk_and_their_exports_what_was_measured() {
     assert_eq!(record.measurements.len(), 5 + 2 * 3);
     derives_again(&record);
     exports_hold_what_was_measured(&record);
+    // A search that never offered more than is served says nothing of the most.
+    let mut unsaturated = record.clone();
+    for result in &mut unsaturated.results {
+        if let TaskResult::Rays(rays) = result {
+            rays.figures.rays[0].load.saturated = 0.0;
+        }
+    }
+    for (name, is_written) in [
+        ("x.iocost", false),
+        ("x.ceph", false),
+        ("x.yaml", true),
+        ("x.cockroach", true),
+    ] {
+        assert_eq!(exported(&unsaturated, name).is_some(), is_written, "{name}");
+    }
     // Where one of both ends is undecided, nothing is exported.
     for result in &mut record.results {
         if let TaskResult::Rays(rays) = result {
