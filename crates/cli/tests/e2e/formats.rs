@@ -57,8 +57,10 @@ fn every_format_is_written_whole_and_alone() {
                 outputs.push(format!("a{}", format.extension));
             }
             // A sweep has them, or rays.
-            Requires::Reads | Requires::ReadsAndWrites | Requires::RaysOfPages | Requires::Rays => {
-            }
+            Requires::Reads
+            | Requires::ReadsAndWrites
+            | Requires::SaturatedRays
+            | Requires::Rays => {}
         }
     }
     outputs.sort_unstable();

@@ -71,6 +71,9 @@ struct SeriesAnswer<'a> {
     points: &'a [LatencyPoint],
     /// The number of measurements that failed, which are no points.
     failed: usize,
+    /// The number of those that were due and neither gave a point nor failed: the machine was off,
+    /// or somebody ended them.
+    missing: usize,
     drift: Option<Drift>,
 }
 
@@ -498,10 +501,13 @@ impl<'a> Series<'a> {
     fn print_answer(&self, known: &KnownMeasurements) -> anyhow::Result<()> {
         let points = &known.points;
         let found_drift = drift(points);
+        let due = due_count(&known.begun_s, now_s(), self.every_s, self.for_s);
+        let missing = due.saturating_sub(points.len() + known.failed);
         let answer = SeriesAnswer {
             label: &self.label,
             points,
             failed: known.failed,
+            missing,
             drift: found_drift.clone(),
         };
         print_document(
@@ -514,6 +520,11 @@ impl<'a> Series<'a> {
                 let mut text = answer_text(points, found_drift.as_ref());
                 if known.failed > 0 {
                     text.push_str(&format!("; {} failed", known.failed));
+                }
+                if missing > 0 {
+                    text.push_str(&format!(
+                        "; {missing} of {due} that were due have no figure"
+                    ));
                 }
                 writeln!(out, "{text}")
             },
@@ -585,6 +596,16 @@ fn next_due_s(begun_s: &[i64], now_s: i64, every_s: i64, for_s: i64) -> Option<i
     } else {
         Some(due_s)
     }
+}
+
+/// The measurements that were due until `now_s`, of a series whose measurements began at `begun_s`.
+/// All times are seconds since 1970.
+fn due_count(begun_s: &[i64], now_s: i64, every_s: i64, for_s: i64) -> usize {
+    let Some(first_s) = begun_s.iter().min() else {
+        return 0;
+    };
+    let lasted_s = (now_s - first_s).clamp(0, for_s);
+    (lasted_s / every_s) as usize + 1
 }
 
 fn now_s() -> i64 {
@@ -707,6 +728,21 @@ mod tests {
             next_due_s(&[500 * HOUR_S], 77, HOUR_S, 24 * HOUR_S),
             Some(77)
         );
+    }
+
+    #[test]
+    fn measurements_are_due_until_now_or_the_end_of_the_series() {
+        let day_s = 24 * HOUR_S;
+        assert_eq!(due_count(&[], 77, HOUR_S, day_s), 0);
+        assert_eq!(due_count(&[100], 100, HOUR_S, day_s), 1);
+        assert_eq!(due_count(&[100], 99 + HOUR_S, HOUR_S, day_s), 1);
+        assert_eq!(due_count(&[100], 100 + HOUR_S, HOUR_S, day_s), 2);
+        assert_eq!(
+            due_count(&[100 + HOUR_S, 100], 100 + 2 * day_s, HOUR_S, day_s),
+            25
+        );
+        // The clock was set back.
+        assert_eq!(due_count(&[500], 100, HOUR_S, day_s), 1);
     }
 
     #[test]
