@@ -4,7 +4,7 @@
 //! `cargo bench -p diskproof-analysis --features studies --bench rate_study [-- RUNS [WORD]]`.
 
 use diskproof_analysis::campaign::rate_search::station::{
-    Busy, Credit, Service, Stalls, Station, true_rate,
+    Busy, Credit, Service, StallLengths, Stalls, Station, true_rate,
 };
 use diskproof_analysis::campaign::rate_search::{RatePromise, RateSearch, RateSearchTimes};
 use diskproof_model::rate::LoadOutcome;
@@ -13,6 +13,8 @@ use diskproof_model::rate::LoadOutcome;
 const TRUTH_REQUESTS: f64 = 3e6;
 /// They last for at least so many stalls.
 const TRUTH_STALLS: f64 = 100.0;
+/// And for so many of random length, a few of which decide.
+const TRUTH_RANDOM_STALLS: f64 = 3000.0;
 
 fn main() {
     let runs: u64 = std::env::args()
@@ -33,7 +35,13 @@ fn main() {
         }
         let (name, station, limit_s) = (studied.name, studied.station, studied.promise.limit_s);
         let requests = match station.stalls {
-            Some(stalls) => TRUTH_REQUESTS.max(TRUTH_STALLS * stalls.every_s * station.capacity),
+            Some(stalls) => {
+                let count = match stalls.lengths {
+                    StallLengths::Even => TRUTH_STALLS,
+                    StallLengths::Exponential => TRUTH_RANDOM_STALLS,
+                };
+                TRUTH_REQUESTS.max(count * stalls.every_s * station.capacity)
+            }
             None => TRUTH_REQUESTS,
         };
         let truth = true_rate(station, limit_s, studied.promise.late_share, requests);
@@ -83,7 +91,23 @@ fn p99(name: &'static str, limit_s: f64, station: Station) -> Studied {
 
 fn stalling(length_s: f64, every_s: f64, station: Station) -> Station {
     Station {
-        stalls: Some(Stalls { length_s, every_s }),
+        stalls: Some(Stalls {
+            length_s,
+            every_s,
+            lengths: StallLengths::Even,
+        }),
+        ..station
+    }
+}
+
+/// Stalls of random length at random times.
+fn stalling_at_random(length_s: f64, every_s: f64, station: Station) -> Station {
+    Station {
+        stalls: Some(Stalls {
+            length_s,
+            every_s,
+            lengths: StallLengths::Exponential,
+        }),
         ..station
     }
 }
@@ -190,6 +214,21 @@ fn limited_stations() -> Vec<Studied> {
             "M/M/4, 1000/s, stalls of 2 s",
             0.03,
             stalling(2.0, 400.0, Station::new(4, 1000.0, Service::Exponential)),
+        ),
+        p99(
+            "M/M/4, 1200/s, random stalls, 55 ms",
+            0.03,
+            stalling_at_random(0.055, 12.0, Station::new(4, 1200.0, Service::Exponential)),
+        ),
+        p99(
+            "M/D/4, 5000/s, random stalls, 30 ms",
+            0.01,
+            stalling_at_random(0.03, 6.0, Station::new(4, 5000.0, Service::Constant)),
+        ),
+        p99(
+            "M/M/2, 600/s, random stalls, 100 ms",
+            0.05,
+            stalling_at_random(0.1, 30.0, Station::new(2, 600.0, Service::Exponential)),
         ),
         p99("500/s, credit of 15 s", 0.03, with_credit(15.0)),
         p99("500/s, credit of 60 s", 0.03, with_credit(60.0)),

@@ -24,6 +24,36 @@ pub struct Stalls {
     pub length_s: f64,
     /// The average time from the start of one to that of the next, in seconds.
     pub every_s: f64,
+    /// The lengths of the stalls and of the pauses between them.
+    pub lengths: StallLengths,
+}
+
+/// The lengths of stalls, and of the pauses between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StallLengths {
+    /// All stalls last equally long, and the pauses nearly so.
+    Even,
+    /// Both are exponential: most are short, and a few are many times as long as the average.
+    Exponential,
+}
+
+impl Stalls {
+    /// The length of the next stall, in seconds.
+    fn next_length_s(&self, rng: &mut TestRng) -> f64 {
+        match self.lengths {
+            StallLengths::Even => self.length_s,
+            StallLengths::Exponential => self.length_s * rng.exponential(),
+        }
+    }
+
+    /// The time until the next stall, in seconds.
+    fn next_pause_s(&self, rng: &mut TestRng) -> f64 {
+        let average_s = self.every_s - self.length_s;
+        match self.lengths {
+            StallLengths::Even => average_s * rng.between(0.8, 1.2),
+            StallLengths::Exponential => average_s * rng.exponential(),
+        }
+    }
 }
 
 /// A limiter with a credit.
@@ -93,7 +123,7 @@ impl Busy {
         let (stall_start_s, stall_end_s) = match station.stalls {
             Some(stalls) => {
                 let start_s = rng.share() * stalls.every_s;
-                (start_s, start_s + stalls.length_s)
+                (start_s, start_s + stalls.next_length_s(&mut rng))
             }
             None => (0.0, 0.0),
         };
@@ -202,9 +232,8 @@ impl Busy {
         }
         if let Some(stalls) = self.station.stalls {
             while start_s >= self.stall_end_s {
-                let pause_s = (stalls.every_s - stalls.length_s) * self.rng.between(0.8, 1.2);
-                self.stall_start_s = self.stall_end_s + pause_s;
-                self.stall_end_s = self.stall_start_s + stalls.length_s;
+                self.stall_start_s = self.stall_end_s + stalls.next_pause_s(&mut self.rng);
+                self.stall_end_s = self.stall_start_s + stalls.next_length_s(&mut self.rng);
             }
             if start_s >= self.stall_start_s {
                 start_s = self.stall_end_s;

@@ -3,7 +3,7 @@
 use super::answer::EPISODES_MIN;
 use super::evidence::Growth;
 use super::stalls::FittedLateness;
-use super::station::{Busy, Credit, Service, Stalls, Station};
+use super::station::{Busy, Credit, Service, StallLengths, Stalls, Station};
 use super::*;
 
 const P99: f64 = 0.01;
@@ -78,6 +78,7 @@ fn stalls_widen_the_interval_and_do_not_falsify_it() {
         stalls: Some(Stalls {
             length_s: 0.055,
             every_s: 12.0,
+            lengths: StallLengths::Even,
         }),
         ..Station::new(4, 1200.0, Service::Exponential)
     };
@@ -97,6 +98,7 @@ fn rare_long_stalls_do_not_falsify_the_answer() {
         stalls: Some(Stalls {
             length_s: 0.9,
             every_s: 190.0,
+            lengths: StallLengths::Even,
         }),
         ..Station::new(4, 1000.0, Service::Exponential)
     };
@@ -113,6 +115,7 @@ fn few_stalls_that_were_met_leave_the_answer_undecided() {
         stalls: Some(Stalls {
             length_s: 1.2,
             every_s: 250.0,
+            lengths: StallLengths::Even,
         }),
         ..Station::new(4, 1000.0, Service::Exponential)
     };
@@ -139,6 +142,7 @@ fn stall_of_two_seconds_that_was_met_leaves_the_answer_undecided() {
         stalls: Some(Stalls {
             length_s: 2.0,
             every_s: 400.0,
+            lengths: StallLengths::Even,
         }),
         ..Station::new(4, 1000.0, Service::Exponential)
     };
@@ -415,6 +419,7 @@ fn promise_that_stalls_break_by_themselves_has_no_rate() {
         stalls: Some(Stalls {
             length_s: 0.13,
             every_s: 5.0,
+            lengths: StallLengths::Even,
         }),
         ..Station::new(4, 1000.0, Service::Exponential)
     };
