@@ -14,6 +14,9 @@ pub(crate) struct LateFall {
     pub(crate) unit: Unit,
     /// The rate after it, in `unit` per second.
     pub(crate) after: f64,
+    /// The even rate that several loads had before, in `unit` per second, where that shows the
+    /// limiter; `None` where the rate after the fall is even.
+    pub(crate) limit: Option<f64>,
     /// The time from it to the end, in nanoseconds.
     pub(crate) lasted_ns: f64,
     /// The rows that fell to that rate, ascending.
@@ -53,6 +56,7 @@ fn late_fall_in(stretches: &[Stretch], end_ns: f64, unit: Unit) -> Option<LateFa
             return Some(LateFall {
                 unit,
                 after: level,
+                limit: None,
                 lasted_ns: end_ns - first.start_ns(),
                 rows,
             });

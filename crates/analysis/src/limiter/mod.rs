@@ -6,11 +6,13 @@
 //! cells of a campaign. `row_stretches` divides one row into stretches without a break. From these,
 //! `plateau` takes even rates after a fall, `credit` accounts for what was used and refilled,
 //! `bucket` decides, and `sustained` says from when on a row ran at its base. `held` and
-//! `late_fall` ask what a run shows that ends no credit. `recorded` asks the same of the rows of a
+//! `late_fall` ask what a run shows that ends no credit, and `collapse` whether nearly nothing is
+//! left at its end. `recorded` asks the same of the rows of a
 //! record, and `words` has the sentences. What a user is told of it stands in the head of
 //! `rules/bursts.rs`.
 
 mod bucket;
+mod collapse;
 mod credit;
 mod held;
 mod late_fall;

@@ -1,6 +1,7 @@
 //! Answers questions about a limiter from the rows of a record: for how long the highest rate was
 //! kept, whether the run ended with a fall, and how much credit a fall had used.
 
+use super::collapse::collapse;
 use super::credit::spent_before;
 use super::held::{HeldRate, held_rate_of_rows};
 use super::late_fall::{LateFall, late_fall};
@@ -26,7 +27,8 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
     held_rate_of_rows(&rows, unit)
 }
 
-/// The fall of a target within the last second of its rows; see [`late_fall`].
+/// The fall of a target within the last second of its rows, or its collapse at their end; see
+/// [`late_fall`] and [`collapse`].
 pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
     let mut stretches = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
@@ -47,7 +49,8 @@ pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
         };
         stretches.extend(kind.stretches(&times, &series));
     }
-    late_fall(&in_order(stretches))
+    let ordered = in_order(stretches);
+    late_fall(&ordered).or_else(|| collapse(&ordered))
 }
 
 /// The requests or bytes that a run used beyond the refill on the target of row `fallen`, until a

@@ -123,12 +123,20 @@ fn late_burst(record: &Record, target: usize) -> Option<LateBurst<'_>> {
 
 fn late_claim(record: &Record, burst: &LateBurst<'_>) -> String {
     let LateBurst { fall, faster } = burst;
+    let unit = fall.unit.per_second();
+    let evenness = match fall.limit {
+        None => "as evenly as a limiter does it".to_owned(),
+        Some(limit) => format!(
+            "after several workloads had kept an even {}, as a limiter allows it",
+            limit_text(limit, unit)
+        ),
+    };
     format!(
-        "{} fell to {} in the last {} of the run, as evenly as a limiter does it. Before that, {} \
-         ran at a higher rate, perhaps on a burst credit or in a cache that ended then. The run is \
-         too short to tell.",
+        "{} fell to {} in the last {} of the run, {evenness}. Before that, {} ran at a higher \
+         rate, perhaps on a burst credit or in a cache that ended then. The run is too short to \
+         tell.",
         workload_names(record, fall.rows.iter().copied()),
-        limit_text(fall.after, fall.unit.per_second()),
+        limit_text(fall.after, unit),
         format_duration(fall.lasted_ns as u64),
         workload_names(record, faster.iter().map(|measured| measured.index)),
     )
