@@ -2,7 +2,7 @@
 //! docs/verdict.md explains it.
 
 use crate::results::{ResultWords, result_words};
-use crate::words::{enumerated, sentence};
+use crate::words::{enumerated, sentence, uncapitalised};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::finding::{Cause, Meaning};
 use diskproof_model::measurement::OpKind;
@@ -39,12 +39,8 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
             "Undecided for {profile}: the target stopped answering."
         ));
     }
-    let undecided = expressions_with(&limits, ExpectationOutcome::Undecided);
-    if !undecided.is_empty() {
-        let undecided = enumerated(&undecided);
-        return Some(format!(
-            "Undecided for {profile}: the intervals do not decide {undecided}."
-        ));
+    if let Some(reasons) = undecided_reasons(&limits) {
+        return Some(format!("Undecided for {profile}: {reasons}."));
     }
     let limits = match limits.len() {
         0 => return Some(format!("Undecided for {profile}: nothing was measured.")),
@@ -70,6 +66,61 @@ fn expressions_with<'a>(
         .filter(|threshold| threshold.outcome() == outcome)
         .map(|threshold| threshold.expression.as_str())
         .collect()
+}
+
+/// The undecided limits whose figures have one objection.
+struct OpenLimits<'a> {
+    objection: &'a str,
+    expressions: Vec<&'a str>,
+}
+
+impl OpenLimits<'_> {
+    /// `unwritten blocks were read (unwritten-blocks), so read.iops>=500 is open`
+    fn text(&self) -> String {
+        let verb = if self.expressions.len() == 1 {
+            "is"
+        } else {
+            "are"
+        };
+        format!(
+            "{}, so {} {verb} open",
+            uncapitalised(self.objection.trim_end_matches('.')),
+            enumerated(&self.expressions)
+        )
+    }
+}
+
+/// The reasons why limits are undecided: what objects to their figures, and the intervals of the
+/// others. `None` where all are decided.
+fn undecided_reasons(limits: &[&Expectation]) -> Option<String> {
+    let mut open: Vec<OpenLimits<'_>> = Vec::new();
+    let mut by_interval: Vec<&str> = Vec::new();
+    for limit in limits {
+        if limit.outcome() != ExpectationOutcome::Undecided {
+            continue;
+        }
+        let Some(objection) = limit.objection.as_deref() else {
+            by_interval.push(&limit.expression);
+            continue;
+        };
+        match open.iter_mut().find(|known| known.objection == objection) {
+            Some(known) => known.expressions.push(&limit.expression),
+            None => open.push(OpenLimits {
+                objection,
+                expressions: vec![&limit.expression],
+            }),
+        }
+    }
+    let mut clauses: Vec<String> = open.iter().map(OpenLimits::text).collect();
+    if !by_interval.is_empty() {
+        let expressions = enumerated(&by_interval);
+        clauses.push(format!("the intervals do not decide {expressions}"));
+    }
+    if clauses.is_empty() {
+        None
+    } else {
+        Some(clauses.join("; "))
+    }
 }
 
 /// The headline of a graded run: `Good for scans and commits; limited for look-ups; poor or limited
@@ -212,6 +263,37 @@ mod tests {
     use crate::fixture::{self, states};
     use diskproof_model::record::Estimate;
     use diskproof_model::verdict::{Grade, GradeThresholds};
+
+    #[test]
+    fn undecided_limits_name_what_leaves_them_open() {
+        let limit = |expression: &str, objection: Option<&str>| Expectation {
+            expression: expression.to_owned(),
+            threshold: Some(500.0),
+            observed: Some(510.0),
+            interval: None,
+            observed_at_least: None,
+            met: false,
+            undecided: true,
+            decided_by_ns: None,
+            objection: objection.map(str::to_owned),
+            promise: None,
+        };
+        let empty = Some("Unwritten blocks were read (unwritten-blocks)");
+        let limits = [
+            limit("a.iops>=500", empty),
+            limit("b.iops>=500", None),
+            limit("c.iops>=500", empty),
+        ];
+        let all: Vec<&Expectation> = limits.iter().collect();
+        states(
+            &undecided_reasons(&all).unwrap(),
+            &[
+                "unwritten blocks were read (unwritten-blocks), so a.iops>=500 and c.iops>=500 are",
+                "intervals do not decide b.iops>=500",
+            ],
+        );
+        assert_eq!(undecided_reasons(&[]), None);
+    }
 
     #[test]
     fn grade_that_the_interval_leaves_open_is_said_as_both() {

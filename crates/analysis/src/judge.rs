@@ -100,7 +100,7 @@ use diskproof_model::trend::RunToRun;
 /// explain silences. The late share of a search for a rate may begin at a floor. Small blocks at
 /// their own limit are no base of a credit in bytes, a full filesystem is no failing disk, and
 /// silences of a server's start and checkpoints are pauses.
-pub const JUDGING_VERSION: u32 = 19;
+pub const JUDGING_VERSION: u32 = 20;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

@@ -160,8 +160,9 @@ mod tests {
             (late.as_str(), Met),
             ("random-read-d32.iops>=9000", Missed),
             ("random-read-d32.iops<=9000", Met),
-            // Its rate is not that of the limiter.
-            ("random-read-d1.iops>=1000", Met),
+            // Its rate is below that of the limiter, whose base may be lower still.
+            ("random-read-d1.iops>=1000", Undecided),
+            ("random-read-d1.iops>=90", Met),
         ] {
             assert_eq!(outcome(&capped, text), expected, "{text}");
         }

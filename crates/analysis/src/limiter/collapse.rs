@@ -1,13 +1,13 @@
-//! Finds a collapse: loads of several kinds ran at one even rate, as a limiter allows it, and at the
-//! end all that runs makes a fraction of that, in too few requests to show whether it is even.
+//! Finds a collapse: loads of several kinds ran at one even rate, as a limiter allows it, and at
+//! the end all that runs makes a fraction of that, in too few requests to show whether it is even.
 
 use super::late_fall::LateFall;
 use super::plateau::{Plateau, plateau};
 use super::stretch::{Role, Stretch, Unit, per_second, request_amount};
 use crate::estimate::is_of_limiter;
 
-/// What runs at the end has collapsed at this share of the even rate. Chosen, not measured: loads of
-/// one disk differ by as much, which is why one of them must have fallen while it ran.
+/// What runs at the end has collapsed at this share of the even rate. Chosen, not measured: loads
+/// of one disk differ by as much, which is why one of them must have fallen while it ran.
 const COLLAPSED_SHARE_MAX: f64 = 0.1;
 /// A shorter end may be a pause of the disk.
 const COLLAPSED_NS_MIN: f64 = 500e6;

@@ -14,7 +14,7 @@ use super::rate_limited::{
 };
 use super::rule::*;
 use crate::limiter::words::{CreditTest, limit_text};
-use crate::limiter::{Unit, held_by_rows, held_rate_of_rows, rate_of};
+use crate::limiter::{Unit, held_by_rows, held_rate_of_rows, rate_of, waits_for_disk};
 use crate::volume_types::{base_of_burst, is_hardly_a_burst};
 
 pub(super) const RULE: Rule = Rule {
@@ -37,27 +37,41 @@ struct UntestedOnTarget {
     rows: Vec<usize>,
     /// True if no link would have these rates.
     may_be_volume: bool,
+    /// The rate of the limiter, where that is known: what ran below it used its credit, too.
+    limiter: Option<VolumeRate>,
     /// The rate that the volume has for ever, as it is documented or was seen.
-    base: Option<Base>,
+    base: Option<VolumeRate>,
     /// The measured time of a test of the rates, where it is known.
     test_ns: Option<u64>,
     diagnosis: Diagnosis,
 }
 
-/// A rate that a volume has for ever.
-struct Base {
+/// A rate that a volume allows.
+struct VolumeRate {
     rate: f64,
     unit: Unit,
 }
 
 impl UntestedOnTarget {
-    /// The part of the rate of one of its measurements that lasts.
-    fn lasting_share(&self, record: &Record, index: usize) -> f64 {
-        let Some(base) = &self.base else {
-            return LASTING_SHARE_MIN;
+    /// The part of the rate of a measurement that lasts for certain; `None` where this says nothing
+    /// about it.
+    fn lasting_share(&self, record: &Record, index: usize) -> Option<f64> {
+        let row = &record.measurements[index];
+        if self.rows.contains(&index) {
+            return Some(match &self.base {
+                Some(base) => (base.rate / rate_of(row, base.unit)).max(LASTING_SHARE_MIN),
+                None => LASTING_SHARE_MIN,
+            });
+        }
+        let limiter = self.limiter.as_ref()?;
+        if row.data.target != self.target || !waits_for_disk(&row.data) {
+            return None;
+        }
+        let lasting_rate = match &self.base {
+            Some(base) => base.rate,
+            None => limiter.rate * LASTING_SHARE_MIN,
         };
-        let rate = rate_of(&record.measurements[index], base.unit);
-        (base.rate / rate).max(LASTING_SHARE_MIN)
+        Some(lasting_rate / rate_of(row, limiter.unit))
     }
 }
 
@@ -79,13 +93,17 @@ pub(crate) struct PerhapsBurst {
 pub(crate) fn perhaps_burst(record: &Record, index: usize) -> Option<PerhapsBurst> {
     let mut findings = record.findings.iter();
     findings.find(|finding| finding.code == RULE.code && finding.is_serious())?;
-    all_untested(record)
-        .into_iter()
-        .find(|one| one.may_be_volume && one.rows.contains(&index))
-        .map(|one| PerhapsBurst {
-            lasting_share: one.lasting_share(record, index),
-            test_ns: one.test_ns,
-        })
+    for one in all_untested(record) {
+        if one.may_be_volume
+            && let Some(lasting_share) = one.lasting_share(record, index)
+        {
+            return Some(PerhapsBurst {
+                lasting_share,
+                test_ns: one.test_ns,
+            });
+        }
+    }
+    None
 }
 
 /// All that was not tested and weighs most. Where a plateau is one, the cause of a fall of writes
@@ -133,7 +151,8 @@ fn by_fall_of_writes(record: &Record) -> Vec<UntestedOnTarget> {
                 target: undecided.fall.target,
                 rows: undecided.faster_reads.clone(),
                 may_be_volume: true,
-                base: Some(Base {
+                limiter: None,
+                base: Some(VolumeRate {
                     rate: undecided.fall.base,
                     unit: undecided.fall.unit,
                 }),
@@ -267,6 +286,7 @@ fn untested_other_unit(record: &Record, target: usize) -> Option<UntestedOnTarge
         target,
         rows: other.rows,
         may_be_volume: true,
+        limiter: None,
         base: None,
         test_ns: Some(test.ns),
         diagnosis: diagnosis.with_remedy(test_remedy(&test)),
@@ -371,7 +391,11 @@ fn untested_plateau(record: &Record, plateau: LimiterPlateau) -> Option<Untested
         target: plateau.target,
         rows: plateau.rows,
         may_be_volume: plateau.link.is_none(),
-        base: documented.map(|rate| Base {
+        limiter: Some(VolumeRate {
+            rate: plateau.rate,
+            unit: plateau.unit,
+        }),
+        base: documented.map(|rate| VolumeRate {
             rate,
             unit: plateau.unit,
         }),

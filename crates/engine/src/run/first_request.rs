@@ -303,9 +303,9 @@ impl FirstRequest {
     }
 
     /// Sends a request in each direction of the workload and returns the time of the slower one, in
-    /// nanoseconds. Takes another place each time, if it can, which no cache knows. A write puts back
-    /// what was there, but where `keeps_content` says that this is not needed: a workload that only writes
-    /// makes no read request then.
+    /// nanoseconds. Takes another place each time, if it can, which no cache knows. A write puts
+    /// back what was there, but where `keeps_content` says that this is not needed: a workload that
+    /// only writes makes no read request then.
     fn send(&mut self, fd: &OwnedFd, memory: &mut [u8]) -> Option<u64> {
         let bytes = memory.len() as u64;
         let Extent { start, length } = self.extent;
