@@ -2,7 +2,7 @@
 //! that test for one.
 
 use crate::limiter::words::CreditTest;
-use crate::limiter::{Unit, held_rate_of_rows, rate_of, waits_for_disk};
+use crate::limiter::{Unit, held_rate_of_rows, joins_commits, rate_of, waits_for_disk};
 use crate::mechanics::is_real_disk;
 use crate::rules::ended_units;
 use crate::volume_types::is_hardly_a_burst;
@@ -183,17 +183,8 @@ fn shows_disk(row: &Row, unit: Unit) -> bool {
     !row.data.workload.is_paced()
         && row.figures.ping.is_none()
         && waits_for_disk(&row.data)
-        && !joins_commits(row)
+        && !joins_commits(&row.data)
         && is_whole
-}
-
-/// True if commits of a row may be one request of the disk: the kernel joins what several sessions
-/// write through the page cache.
-fn joins_commits(row: &Row) -> bool {
-    let workload = &row.data.workload;
-    row.data.cache.used != CachePolicy::Direct
-        && !workload.streams.is_only(OpKind::Read)
-        && workload.depth * workload.workers > 1
 }
 
 /// A disk that counted fewer requests than this share of the operations got some of them joined.

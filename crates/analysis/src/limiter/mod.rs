@@ -27,7 +27,7 @@ pub(crate) use bucket::{Bucket, find_bucket, find_buckets, tokens};
 pub(crate) use held::held_rate_of_rows;
 pub(crate) use late_fall::LateFall;
 pub(crate) use recorded::{credit_before, held_by_rows, late_fall_of};
-pub(crate) use row_stretches::waits_for_disk;
+pub(crate) use row_stretches::{joins_commits, waits_for_disk};
 pub(crate) use stretch::{Role, Stretch, Unit, evenness_counts_in, rate_of, slice_rate};
 
 use crate::estimate;
@@ -41,7 +41,7 @@ use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::window::TimeSlice;
-use row_stretches::{RowKind, RowTimes, planned_warmup_ns, role_of, uses_credit};
+use row_stretches::{RowKind, RowTimes, planned_warmup_ns, requests_of_disk, role_of, uses_credit};
 use std::collections::BTreeSet;
 use stretch::in_order;
 use sustained::sustained_from_ns;
@@ -174,7 +174,11 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
             slices: &row.slices,
             warmup_ns: planned_warmup_ns(plan, &row.workload.name),
         };
-        stretches.extend(kind.stretches(&times, &series));
+        let share = requests_of_disk(row);
+        for mut stretch in kind.stretches(&times, &series) {
+            stretch.scale_requests(share);
+            stretches.push(stretch);
+        }
         if let Some(filled) = row.laid_out {
             let from_ns = filled_from_ns(data.measurements.iter(), row.start_ns);
             stretches.extend(kind.filling(filled, from_ns, &times));

@@ -6,7 +6,7 @@ use super::credit::spent_before;
 use super::held::{HeldRate, held_rate_of_rows};
 use super::late_fall::{LateFall, late_fall};
 use super::row_stretches::{
-    RowKind, RowTimes, planned_warmup_ns, role_of, uses_credit, waits_for_disk,
+    RowKind, RowTimes, planned_warmup_ns, requests_of_disk, role_of, uses_credit, waits_for_disk,
 };
 use super::stretch::{Role, Unit, in_order};
 use crate::estimate;
@@ -79,7 +79,11 @@ pub(crate) fn credit_before(
             slices: &row.data.slices,
             warmup_ns: planned_warmup_ns(&record.plan, &row.data.workload.name),
         };
-        stretches.extend(kind.stretches(&times, &series));
+        let share = requests_of_disk(&row.data);
+        for mut stretch in kind.stretches(&times, &series) {
+            stretch.scale_requests(share);
+            stretches.push(stretch);
+        }
         if let Some(filled) = row.data.laid_out {
             let rows = record.measurements.iter().map(|row| &row.data);
             let from_ns = filled_from_ns(rows, row.data.start_ns);

@@ -33,6 +33,34 @@ pub(super) fn uses_credit(row: &Measurement) -> bool {
     is_passed_on && row.engine.used != EngineKind::Null
 }
 
+/// True if commits of a row may be one request of the disk: the kernel joins what several sessions
+/// write through the page cache.
+pub(crate) fn joins_commits(row: &Measurement) -> bool {
+    row.cache.used != CachePolicy::Direct
+        && !row.workload.streams.is_only(OpKind::Read)
+        && row.workload.total_depth() > 1
+}
+
+/// The requests that the disk got for each one that a row counts, at most 1. Where the kernel joins
+/// commits and the disk has no counters, all that wait at a time may be one request.
+pub(super) fn requests_of_disk(row: &Measurement) -> f64 {
+    if !joins_commits(row) {
+        return 1.0;
+    }
+    let device = &row.device;
+    let disk_requests = device.read_ops.saturating_add(device.write_ops);
+    let mut counted: u64 = 0;
+    for kind in OpKind::TRANSFERS {
+        if let Some(op) = row.ops.get(&kind) {
+            counted = counted.saturating_add(op.count);
+        }
+    }
+    if device.unresolved.is_some() || device.accounted.is_none() || disk_requests == 0 {
+        return 1.0 / row.workload.total_depth() as f64;
+    }
+    (disk_requests as f64 / counted.max(1) as f64).min(1.0)
+}
+
 /// The [`Role`] of a workload: it shows a limiter where only the disk delays its next request.
 pub(super) fn role_of(workload: &Workload, plan: &Plan) -> Role {
     let is_alone = plan
@@ -360,6 +388,30 @@ mod tests {
 
     fn kind() -> RowKind {
         RowKind::new(3, &Workload::named("reads"), Role::Closed)
+    }
+
+    #[test]
+    fn commits_that_the_kernel_joins_count_as_what_the_disk_got() {
+        let record = crate::fixture::record();
+        let row = record
+            .measurements
+            .iter()
+            .find(|row| row.data.workload.name == "commit-fdatasync")
+            .unwrap();
+        let mut commits = row.data.clone();
+        commits.cache.used = CachePolicy::Cached;
+        assert_eq!(requests_of_disk(&commits), 1.0);
+        commits.workload.workers = 16;
+        let count = commits.ops[&OpKind::Write].count;
+        commits.device.unresolved = None;
+        commits.device.accounted = Some(1.0);
+        (commits.device.read_ops, commits.device.write_ops) = (0, count / 4);
+        assert!((requests_of_disk(&commits) - 0.25).abs() < 0.01);
+        // The journal of the filesystem makes them more, which the row does not count either.
+        commits.device.write_ops = 2 * count;
+        assert_eq!(requests_of_disk(&commits), 1.0);
+        commits.device.accounted = None;
+        assert_eq!(requests_of_disk(&commits), 1.0 / 16.0);
     }
 
     /// The start and length of a stretch in milliseconds, and the requests of its cells.

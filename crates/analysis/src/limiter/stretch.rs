@@ -111,6 +111,13 @@ impl Stretch {
         evenness_counts_in(unit, &self.requests, &self.bytes)
     }
 
+    /// Counts only this share of its requests.
+    pub(super) fn scale_requests(&mut self, share: f64) {
+        for requests in &mut self.requests {
+            *requests *= share;
+        }
+    }
+
     pub(super) fn length_ns(&self) -> f64 {
         self.requests.len() as f64 * self.cell_ns
     }
