@@ -69,6 +69,8 @@ fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
         arrivals,
         // With the rate of the workload, because jobs share it.
         kind_rate: _,
+        // A line is for one workload, whose warm-up is its own.
+        own_warmup: _,
         think,
         delay_ns,
         flow,
@@ -167,6 +169,8 @@ fn ending_options(ends: &EarlyEnds) -> Option<Vec<String>> {
         // A line is for one target, and for workloads that do not fail.
         ends_group: _,
         failure_ends_group: _,
+        // So do all jobs of fio.
+        at_bad_block: _,
     } = ends;
     if !rate_floors.is_empty() || steady.is_some() {
         return None;

@@ -1234,6 +1234,23 @@ fn number_ios_counts_after_the_warm_up_and_not_with_time() {
 }
 
 #[test]
+fn jobs_of_a_group_have_their_own_warm_ups_only_as_fio() {
+    let text = "[a]\nrw=read\nsize=1m\nramp_time=1\n[b]\nrw=read\nsize=1m\n";
+    for (text, is_own) in [
+        (text.to_owned(), true),
+        (text.replace("ramp_time=1\n", ""), false),
+    ] {
+        let workloads = translated(&text, AS_FIO).unwrap().plan.workloads;
+        for workload in &workloads {
+            assert_eq!(workload.flags.shape.starts.own_warmup, is_own);
+        }
+        assert_eq!(workloads[1].flags.warmup, Some(Time(0)));
+    }
+    assert!(!plan(text).workloads[0].flags.shape.starts.own_warmup);
+    assert!(notes(text).contains("share the longest"));
+}
+
+#[test]
 fn trims_may_be_as_large_as_the_device_has_room_for() {
     let flags = only("rw=randtrim\nbsrange=512-4g\nnorandommap\nnumber_ios=2000");
     let sizes: Vec<u32> = flags
