@@ -3,8 +3,8 @@
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop, SyncCall,
-    SyncPolicy, Task, Workload, Workloads, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop,
+    SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
 };
 use diskproof_model::shape::AccessAdvice;
 

@@ -20,6 +20,7 @@ pub(super) fn shape_options(shape: &LoadShape) -> Option<Vec<String>> {
         threads,
         // A log changes no request.
         logs_requests: _,
+        final_sync,
         // The depth that a search found for it is the depth of the workload.
         latency_target: _,
     } = shape;
@@ -28,6 +29,7 @@ pub(super) fn shape_options(shape: &LoadShape) -> Option<Vec<String>> {
     words.extend(content_options(content)?);
     words.extend(ending_options(ends)?);
     words.extend(thread_options(threads)?);
+    words.extend(words_if([(*final_sync, "--end_fsync=1")]));
     Some(words)
 }
 
