@@ -146,6 +146,7 @@ GROUPS = [
     (1, "", [("file_append", 1, [0, 1])]),
     (1, "", [("unique_filename", 1, [0, 1])]),
     (1, "", [("opendir", 1, ["sub"])]),
+    (1, "", [("bs_is_seq_rand", 1, [0, 1])]),
     (1, "", [("lockfile", 1, ["none", "exclusive", "readwrite"])]),
     (5, "writes", [("fsync", 1, [1, 8, 32])]),
     (3, "writes", [("fdatasync", 1, [1, 16])]),

@@ -3,9 +3,10 @@
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
-    Access, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop, SyncCall,
-    SyncPolicy, Task, Workload, Workloads, WriteFlag,
+    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop,
+    SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
 };
+use diskproof_model::shape::AccessAdvice;
 
 /// A second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -87,7 +88,9 @@ pub(crate) fn until_ns(time_ns: u64) -> Stop {
 
 impl DropIn {
     /// A plan of these workloads. Like those of the tools, their buffers lie in ordinary pages,
-    /// which makes large requests slower than huge pages would.
+    /// which makes large requests slower than huge pages would, and the kernel gets no advice on
+    /// the order of reads unless the tool gives one: a sequential order that it knows of doubles
+    /// its read-ahead.
     pub(crate) fn plan(
         &self,
         context: &PlanContext<'_>,
@@ -95,7 +98,12 @@ impl DropIn {
         mut workloads: Vec<Workload>,
     ) -> Plan {
         for workload in &mut workloads {
-            workload.shape.threads.ordinary_pages = true;
+            let reads_cache = workload.reads() && workload.cache != CachePolicy::Direct;
+            let threads = &mut workload.shape.threads;
+            threads.ordinary_pages = true;
+            if reads_cache {
+                threads.advice.get_or_insert(AccessAdvice::Normal);
+            }
         }
         let mut tasks = Vec::new();
         if !workloads.is_empty() {

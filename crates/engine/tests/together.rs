@@ -462,3 +462,29 @@ fn workers_that_are_stopped_before_their_instant_send_nothing() {
         assert_eq!(measured[0].asked.read_bytes, 0, "{engine:?}");
     }
 }
+
+/// The second one is busy for 600 ms, beyond the warm-up of the first.
+#[test]
+fn own_warm_up_is_none_of_the_others() {
+    let paced = |name: &str, warmup_ns: u64, own_warmup: bool| {
+        let mut workload = reads(name, after_ops(61));
+        workload.rate = Some(100.0);
+        workload.warmup_ns = warmup_ns;
+        workload.shape.starts.own_warmup = own_warmup;
+        workload.ends_alone = true;
+        workload
+    };
+    for (own_warmup, all) in [(true, true), (false, false)] {
+        let two = [
+            paced("late", 300_000_000, own_warmup),
+            paced("early", 0, own_warmup),
+        ];
+        let found = on_one(&two);
+        let counts = found.iter().map(|one| one.ops[&OpKind::Read].count);
+        let counts: Vec<u64> = counts.collect();
+        assert!(counts[0] < 61, "{counts:?}");
+        assert_eq!(counts[1] == 61, all, "{counts:?}");
+        let early_ns = found[1].start_ns;
+        assert_eq!(early_ns < found[0].start_ns, all);
+    }
+}

@@ -137,6 +137,15 @@ impl<'a> Group<'a> {
             .unwrap_or(0)
     }
 
+    /// The warm-up of one of them, in nanoseconds: its own, or that of all.
+    pub fn warmup_of(&self, workload: &Workload) -> u64 {
+        if workload.shape.starts.own_warmup {
+            workload.warmup_ns
+        } else {
+            self.warmup_ns()
+        }
+    }
+
     /// True if all of them may end before their time, because their rates are known. `known` has an
     /// entry for each workload, in their order: true if it has a goal of precision and has reached
     /// it. At least one must be true. A workload that is not known prevents the end, unless it has

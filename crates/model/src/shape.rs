@@ -50,6 +50,9 @@ pub struct LoadShape {
     /// True if each request is kept with its time, for the log of a tool.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub logs_requests: bool,
+    /// True if what the syncs in between have left is synced at the end. The time of that counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub final_sync: bool,
     /// The latency to keep to, where the workload has one of the depths of a search for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
@@ -78,6 +81,9 @@ impl LoadShape {
         facts.extend(self.threads.facts());
         if self.logs_requests {
             facts.push("each request logged".to_owned());
+        }
+        if self.final_sync {
+            facts.push("final sync".to_owned());
         }
         if let Some(target) = self.latency_target {
             let latency = format_latency(target.latency_ns);

@@ -134,8 +134,8 @@ impl Workload {
     /// True if parts of it mean the same as the whole. They do not of an offered load, a
     /// verification, trims of blocks that a part before has trimmed, the first pass over a new
     /// file, reads through the page cache, a limit in operations, and of all that counts or waits
-    /// from its start, because each part begins anew: orders, pauses, a delay, floors of the rate,
-    /// a sync at the end or after several writes.
+    /// from its start, because each part begins anew: orders, pauses, a delay, a warm-up of its own,
+    /// floors of the rate, a sync at the end or after several writes.
     pub fn is_divisible(&self) -> bool {
         let counts_to_sync = match self.sync {
             SyncPolicy::AtEnd => true,
@@ -152,6 +152,7 @@ impl Workload {
             delay_ns,
             flow: _,
             kind_rate,
+            own_warmup,
         } = &self.shape.starts;
         let EarlyEnds {
             latency_limit_ns: _,
@@ -161,11 +162,13 @@ impl Workload {
             ops_after_warmup: _,
             ends_group: _,
             failure_ends_group: _,
+            at_bad_block: _,
         } = &self.shape.ends;
         self.rate.is_none()
             && !counts_to_sync
             && think.is_none()
             && kind_rate.is_none()
+            && !own_warmup
             && *delay_ns == 0
             && steady.is_none()
             && rate_floors.is_empty()

@@ -20,6 +20,7 @@ pub(super) fn shape_options(shape: &LoadShape) -> Option<Vec<String>> {
         threads,
         // A log changes no request.
         logs_requests: _,
+        final_sync,
         // The depth that a search found for it is the depth of the workload.
         latency_target: _,
     } = shape;
@@ -28,6 +29,7 @@ pub(super) fn shape_options(shape: &LoadShape) -> Option<Vec<String>> {
     words.extend(content_options(content)?);
     words.extend(ending_options(ends)?);
     words.extend(thread_options(threads)?);
+    words.extend(words_if([(*final_sync, "--end_fsync=1")]));
     Some(words)
 }
 
@@ -69,6 +71,8 @@ fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
         arrivals,
         // With the rate of the workload, because jobs share it.
         kind_rate: _,
+        // A line is for one workload, whose warm-up is its own.
+        own_warmup: _,
         think,
         delay_ns,
         flow,
@@ -167,6 +171,8 @@ fn ending_options(ends: &EarlyEnds) -> Option<Vec<String>> {
         // A line is for one target, and for workloads that do not fail.
         ends_group: _,
         failure_ends_group: _,
+        // So do all jobs of fio.
+        at_bad_block: _,
     } = ends;
     if !rate_floors.is_empty() || steady.is_some() {
         return None;

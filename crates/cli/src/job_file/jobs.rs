@@ -138,6 +138,11 @@ pub(crate) struct JobFiles {
     pub overwrites: bool,
     /// True if the job begins where its files end (`file_append`).
     pub appends: bool,
+    /// True if fio makes them no longer before the job runs (`fallocate=none`, in a job that only
+    /// writes).
+    pub keeps_length: bool,
+    /// True if each request locks its file (`lockfile`).
+    pub locks: bool,
     /// True if fio removes them (`unlink`).
     pub unlinks: bool,
     /// True if the job only makes them (`create_only`).
@@ -222,6 +227,8 @@ impl FioJob {
                 bound_parts: false,
                 overwrites: false,
                 appends: false,
+                keeps_length: false,
+                locks: false,
                 unlinks: false,
                 only_creates: false,
                 makes_none: false,

@@ -150,7 +150,8 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
     if translation.overrides.action == JobAction::Run {
         spread::mark_jobs_without_files(&mut jobs, translation);
         spread::mark_kept_files(&mut jobs, translation);
-        spread::check_appends(&jobs, translation)?;
+        spread::settle_appends(&mut jobs, translation)?;
+        spread::check_locks(&jobs, translation)?;
     }
     Ok(jobs)
 }
@@ -169,11 +170,22 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     let mut all_parts: Vec<FioJob> = Vec::new();
     let mut copies = 0;
     let mut waits = false;
+    // Sections of jobs that are over before they begin.
+    let mut over: Vec<&str> = Vec::new();
     for job in jobs {
         waits |= job.turn.waits;
         let mut parts = Vec::new();
-        if !job.moves_nothing && job.start_failure.is_none() {
+        if job.moves_nothing || job.start_failure.is_some() {
+            over.push(&job.section);
+        } else {
             parts = spread::spread(job, translation)?;
+        }
+        for part in &mut parts {
+            // As in fio, nothing waits for them.
+            part.turn.waits_for = match part.turn.waits_for.take() {
+                Some(awaited) if over.contains(&awaited.name.as_str()) => None,
+                awaited => awaited,
+            };
         }
         number_copies(&mut parts, copies);
         copies += job.copies.count;

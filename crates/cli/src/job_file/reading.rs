@@ -237,9 +237,6 @@ impl JobReader<'_> {
                 Ok(rw.changes_blocks() && self.depth(self.engine(rw)?)? > 1)
             }
             FioCondition::Loops => Ok(self.bytes("loops", 1)? > 1 || self.flag("time_based")?),
-            FioCondition::NamedFiles => {
-                Ok(self.is_set("filename") || self.is_set("filename_format"))
-            }
             FioCondition::Option(name) => Ok(self.is_set(name)),
         }
     }

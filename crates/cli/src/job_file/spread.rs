@@ -96,19 +96,86 @@ fn has_no_size(job: &FioJob) -> bool {
         && job.engine() != EngineKind::Null
 }
 
-/// Refuses a job that begins where the file of another one ends: how long that is by then is not
-/// known.
-pub(crate) fn check_appends(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<()> {
-    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
-    for (index, job) in jobs.iter().enumerate() {
-        let is_shared = paths.iter().enumerate().any(|(other, other_paths)| {
-            other != index && other_paths.iter().any(|path| paths[index].contains(path))
-        });
-        if job.file_set.appends && is_shared {
+/// Lets jobs and copies that append to one file begin where those before them end: as in fio, each
+/// makes the file longer before any of them runs. Refuses them where that end is not known.
+pub(crate) fn settle_appends(jobs: &mut [FioJob], translation: &Translation<'_>) -> Translated<()> {
+    // The end of each file that several jobs or copies have; `None` where it is not known.
+    let mut ends: BTreeMap<PathBuf, Option<u64>> = BTreeMap::new();
+    for path in shared_paths(jobs, translation) {
+        let found_bytes = match translation.path_kind(&path) {
+            PathKind::File(bytes) => bytes,
+            _ => 0,
+        };
+        ends.insert(path, Some(found_bytes));
+    }
+    for job in jobs {
+        for path in all_paths(job, translation) {
+            let Some(end) = ends.get_mut(&path) else {
+                continue;
+            };
+            if job.file_set.appends {
+                let Some(start) = *end else {
+                    return Err(job.error_without_options(UNKNOWN_END));
+                };
+                append_at(job, start)?;
+            }
+            let found_bytes = *end;
+            *end = match (found_bytes, end_of(job, None)) {
+                (Some(bytes), _) if job.file_set.keeps_length => Some(bytes),
+                (Some(bytes), Some(job_end)) => Some(bytes.max(job_end)),
+                _ => None,
+            };
+        }
+    }
+    Ok(())
+}
+
+/// The error of a job that would append to a file whose end is not known.
+const UNKNOWN_END: &str = "file_append: other jobs have the file, too, and where the job would \
+                           begin is known only with sizes in bytes; write one, or use an offset";
+
+/// Refuses a job whose requests would wait for those of others to its file.
+pub(crate) fn check_locks(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<()> {
+    if !jobs.iter().any(|job| job.file_set.locks) {
+        return Ok(());
+    }
+    let shared = shared_paths(jobs, translation);
+    for job in jobs {
+        let mut paths = all_paths(job, translation).into_iter();
+        if job.file_set.locks && paths.any(|path| shared.contains(&path)) {
             return Err(job.error_without_options(
-                "file_append: another job has the file, too; use other files, or an offset",
+                "lockfile: several jobs or copies have the file, and their requests do not wait \
+                 for each other here; give each its own, or remove the option",
             ));
         }
+    }
+    Ok(())
+}
+
+/// The files that several jobs or copies have.
+fn shared_paths(jobs: &[FioJob], translation: &Translation<'_>) -> BTreeSet<PathBuf> {
+    let mut seen = BTreeSet::new();
+    let mut shared = BTreeSet::new();
+    for job in jobs {
+        let has_copies = job.file_set.filename.is_some() && job.copies.count > 1;
+        for path in all_paths(job, translation) {
+            if has_copies || !seen.insert(path.clone()) {
+                shared.insert(path);
+            }
+        }
+    }
+    shared
+}
+
+/// Lets a job begin at the end of its file, and each of its copies behind the one before.
+fn append_at(job: &mut FioJob, start: u64) -> Translated<()> {
+    let has_one_file = job.file_count() == 1;
+    let Some(Amount::Bytes(size)) = job.extent.size.filter(|_| has_one_file) else {
+        return Err(job.error_without_options(UNKNOWN_END));
+    };
+    job.extent.offset = Amount::Bytes(start);
+    if !job.file_set.keeps_length {
+        job.extent.increment = Amount::Bytes(size);
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(crate) fn plan_jobs(
         if translation.is_as_fio() {
             share_verified_blocks(&mut members);
         }
-        note_shared_warmup(&members, translation);
+        settle_warmups(&mut members, translation);
         check_steady(&members)?;
         // The first pass over a new file finds its blocks new, as in fio.
         let writes_new_file = list.planned.is_empty() && is_first_pass(&members);
@@ -313,17 +313,23 @@ fn note_overwrites(
     }
 }
 
-/// Notes the warm-up that jobs which run together share here, but not in fio.
-fn note_shared_warmup(members: &[GroupMember<'_>], translation: &Translation<'_>) {
-    let [first, others @ ..] = members else {
+/// Gives each job of a group its own warm-up, as in fio. In a plan they share the longest one, which
+/// is noted.
+fn settle_warmups(members: &mut [GroupMember<'_>], translation: &Translation<'_>) {
+    let Some(first) = members.first() else {
         return;
     };
-    let first = &first.job.flags;
-    if others
+    let first_warmup = first.job.flags.warmup;
+    if members
         .iter()
-        .any(|other| other.job.flags.warmup != first.warmup)
+        .all(|member| member.job.flags.warmup == first_warmup)
     {
-        for member in members {
+        return;
+    }
+    for member in members {
+        if translation.is_as_fio() {
+            member.flags.shape.starts.own_warmup = true;
+        } else {
             translation.note(
                 "concurrent jobs share the longest of their warm-ups",
                 &member.job.section,

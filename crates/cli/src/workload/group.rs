@@ -95,7 +95,8 @@ fn check_group(workloads: &[Workload], context: &ResolveContext) -> Resolved<()>
     }
 }
 
-/// Lets workloads without a limit run as long as the others, and gives all the same warm-up.
+/// Lets workloads without a limit run as long as the others, and gives all the same warm-up that
+/// have none of their own.
 fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     if members.iter().any(|flags| flags.has_limit()) {
         for (index, flags) in members.iter().enumerate() {
@@ -107,7 +108,9 @@ fn end_together(workloads: &mut [Workload], members: &[&WorkloadFlags]) {
     }
     let warmup_ns = common_warmup_ns(workloads, members);
     for workload in workloads {
-        workload.warmup_ns = warmup_ns;
+        if !workload.shape.starts.own_warmup {
+            workload.warmup_ns = warmup_ns;
+        }
     }
 }
 
@@ -165,7 +168,7 @@ fn starts_before(until_ns: u64, rate: f64) -> u64 {
 fn no_start_error(workload: &Workload, group: Group<'_>) -> Option<String> {
     let rate = workload.rate?;
     let time_ns = group.time_of(workload)?;
-    let warmup_ns = group.warmup_ns();
+    let warmup_ns = group.warmup_of(workload);
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;
     }
@@ -183,7 +186,7 @@ fn no_start_error(workload: &Workload, group: Group<'_>) -> Option<String> {
 fn cut_short_note(workload: &Workload, group: Group<'_>) -> Option<String> {
     let rate = workload.rate?;
     let time_ns = workload.stop.time_ns?;
-    let starts = starts_before(group.warmup_ns().saturating_add(time_ns), rate);
+    let starts = starts_before(group.warmup_of(workload).saturating_add(time_ns), rate);
     let limit = limit_beyond(workload, starts)?;
     let name = &workload.name;
     let time = format_duration(time_ns);

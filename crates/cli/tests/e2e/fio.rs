@@ -949,6 +949,62 @@ fn base_of_units_applies_to_the_options_behind_it() {
     }
 }
 
+/// The second job of each line has no `ramp_time`, and is busy beyond that of the first.
+#[test]
+fn warm_up_of_a_job_is_none_of_the_others() {
+    let here = place();
+    for (options, ops) in [("", 50), ("--ramp_time=100ms", 40)] {
+        let line = format!(
+            "--name=a --rw=write --size=1m --ramp_time=300ms --output-format=json --name=b \
+             --rw=read --size=200k --rate_iops=100 {options}"
+        );
+        let ran = as_fio_in(here.path(), &argv(&line));
+        ran.exits(0);
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(json["jobs"][0]["write"]["io_bytes"], 1 << 20);
+        let count = json["jobs"][1]["read"]["total_ios"].as_i64().unwrap();
+        assert!((count - ops).abs() <= 2, "{options}: {count}");
+        let has_latencies = json["jobs"][1]["read"]["lat_ns"]["mean"].as_f64() > Some(0.0);
+        assert!(has_latencies, "{options}");
+    }
+}
+
+/// As with fio 3.33: a job that checks what it reads ends with the first bad block.
+#[test]
+fn bad_block_ends_a_job_unless_it_goes_on() {
+    let here = place();
+    let mut content = vec![0x55; 1 << 20];
+    content[40_960] = 0;
+    content[81_920] = 0;
+    std::fs::write(here.path().join("file"), content).unwrap();
+    for (options, ops, code) in [
+        ("--rw=read", 11, 1),
+        ("--rw=write --verify_only", 11, 1),
+        ("--rw=read --continue_on_error=io", 11, 1),
+        ("--rw=read --continue_on_error=verify", 256, 0),
+    ] {
+        let line = format!(
+            "--name=a --filename=file --size=1m --verify=pattern --verify_pattern=0x55 \
+             --output-format=json {options}"
+        );
+        let ran = as_fio_in(here.path(), &argv(&line));
+        // diskproof reports no damaged block as a success.
+        ran.exits(1);
+        let job = first_job(&ran);
+        assert_eq!(job["read"]["total_ios"], ops, "{options}");
+        assert_eq!(job["error"], 84, "{options}");
+        let goes_on = code == 0;
+        assert_eq!(job["total_err"] == 2, goes_on, "{options}");
+        if let Ok(real) = Command::new("fio")
+            .args(argv(&line))
+            .current_dir(here.path())
+            .output()
+        {
+            assert_eq!(real.status.code(), Some(code), "{options}");
+        }
+    }
+}
+
 #[test]
 fn failed_verify_names_the_file_and_the_place_in_it() {
     let here = place();
@@ -959,7 +1015,7 @@ fn failed_verify_names_the_file_and_the_place_in_it() {
     let files = "--verify_pattern=0x11 --size=128k --filename=a:b";
     job(&format!("--rw=write {files}")).exits(0);
     job("--rw=write --verify_pattern=0x22 --filename=b --offset=16k --size=8k").exits(0);
-    let ran = job(&format!("--rw=read {files}"));
+    let ran = job(&format!("--rw=read {files} --continue_on_error=verify"));
     ran.exits(1);
     for (place, count) in [
         ("a offset", 0),

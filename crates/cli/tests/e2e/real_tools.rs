@@ -514,3 +514,64 @@ fn dd_of_no_block_makes_the_file_of_the_real_one() {
     );
     read.exits(0).tells_first("0+0 records in\n");
 }
+
+/// The order of accesses that a command tells the kernel to expect, under strace.
+fn advised_orders(program: &str, words: &[&str], here: &Path) -> BTreeSet<String> {
+    let mut all = vec!["-f", "-qq", "-o", "trace", "-e", "trace=fadvise64", program];
+    all.extend(words);
+    ran("strace", all, here).exits(0);
+    let trace = std::fs::read_to_string(here.join("trace")).unwrap();
+    let mut orders = BTreeSet::new();
+    for order in ["NORMAL", "RANDOM", "SEQUENTIAL"] {
+        // The kernel expects no order by default.
+        if trace.contains(&format!("POSIX_FADV_{order}")) && order != "NORMAL" {
+            orders.insert(order.to_owned());
+        }
+    }
+    orders
+}
+
+/// Read-ahead doubles in a file whose reads are said to be sequential, and is off in one of random
+/// reads.
+#[test]
+fn kernel_expects_the_order_that_the_real_tool_tells_it() {
+    needs!("strace", "ioping");
+    let here = place();
+    crate::program::random_file(&here.path().join("data"), 2 << 20);
+    for line in [
+        "ioping -c 3 -i 0 -L data",
+        "ioping -c 3 -i 0 data",
+        "ioping -C -c 3 -i 0 -L data",
+        "dd if=data of=/dev/null bs=64k count=4",
+    ] {
+        let words = argv(line);
+        let real = advised_orders(words[0], &words[1..], here.path());
+        let own_words = [&["as", "--quiet"], &words[..]].concat();
+        let own = advised_orders(&program_path(), &own_words, here.path());
+        assert_eq!(own, real, "{line}");
+    }
+}
+
+/// The last requests before the end have no other sync.
+#[test]
+fn sysbench_syncs_what_it_wrote_last() {
+    let here = place();
+    let run = "fileio --file-total-size=2M --file-num=1 --time=0 --events=100 run";
+    for (options, is_synced) in [
+        ("--file-test-mode=rndwr", true),
+        ("--file-test-mode=rndwr --file-fsync-freq=1000", true),
+        ("--file-test-mode=rndwr --file-fsync-end=off", false),
+        ("--file-test-mode=rndrd", false),
+    ] {
+        let line = format!("as --quiet sysbench {options} {run}");
+        let own = ran(&program_path(), argv(&line), here.path());
+        own.exits(0);
+        let syncs = own
+            .out
+            .lines()
+            .find(|line| line.contains("fsyncs/s"))
+            .unwrap();
+        let per_second: f64 = syncs.split_whitespace().last().unwrap().parse().unwrap();
+        assert_eq!(per_second > 0.0, is_synced, "{options}: {syncs}");
+    }
+}

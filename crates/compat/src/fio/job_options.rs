@@ -38,8 +38,6 @@ pub enum FioCondition {
     QueuedWrites,
     /// The job makes several laps.
     Loops,
-    /// The job names its files, so that others may use them, too.
-    NamedFiles,
     /// The job has this other option.
     Option(&'static str),
 }
@@ -52,7 +50,6 @@ impl FioCondition {
             "buffered" => Self::Buffered,
             "queued-writes" => Self::QueuedWrites,
             "loops" => Self::Loops,
-            "named" => Self::NamedFiles,
             option => Self::Option(option),
         }
     }
@@ -67,7 +64,6 @@ impl FioCondition {
                 "in jobs that only read, or with one request in flight".to_owned()
             }
             Self::Loops => "with one lap".to_owned(),
-            Self::NamedFiles => "without `filename` and `filename_format`".to_owned(),
             Self::Option(name) => format!("without `{name}`"),
         }
     }

@@ -74,6 +74,9 @@ pub(super) struct JobEntry {
     pub latency_target: Option<LatencyTarget>,
 }
 
+/// fio's error of a block that verify finds bad.
+const BAD_BLOCK: &str = "EILSEQ";
+
 /// An error of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JobError {
@@ -105,6 +108,12 @@ impl ContinuedErrors {
         for (name, count) in measurement.ops.values().flat_map(|op| &op.errors) {
             self.errors += count;
             self.first.get_or_insert_with(|| name.clone());
+        }
+        if let Some(verify) = &measurement.verify
+            && verify.bad_blocks > 0
+        {
+            self.errors += verify.bad_blocks;
+            self.first.get_or_insert_with(|| BAD_BLOCK.to_owned());
         }
     }
 
@@ -278,7 +287,7 @@ impl JobEntry {
         if let Some(verify) = &measurement.verify
             && verify.bad_blocks > 0
         {
-            self.error = Some(JobError::named("EILSEQ"));
+            self.error = Some(JobError::named(BAD_BLOCK));
         }
     }
 

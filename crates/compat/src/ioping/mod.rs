@@ -16,6 +16,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Ping, Plan, Span, Stop, SyncCall, SyncPolicy,
     Task, Workload,
 };
+use diskproof_model::shape::AccessAdvice;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use print::{IopingPrinter, OutputForm, ShownTarget};
@@ -353,6 +354,8 @@ impl DropInLoad for IopingLoad {
             ..self.workload.clone()
         };
         workload.shape.threads.ordinary_pages = true;
+        // As the tool does, also with -L: nothing is read ahead.
+        workload.shape.threads.advice = Some(AccessAdvice::Random);
         let requests = PingPlan {
             interval_ns: self.form.interval_ns,
             warmup_requests: self.warmup_requests,

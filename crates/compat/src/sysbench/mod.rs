@@ -16,6 +16,7 @@ use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
 };
 use diskproof_model::primes::PrimeLoad;
+use diskproof_model::shape::LoadShape;
 use diskproof_model::stream::Streams;
 use diskproof_model::target::TargetIdentity;
 use print::{CpuPrinter, FileioPrinter, MODES, ModeKind, RunSettings, ShownSettings};
@@ -305,6 +306,10 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 _ => syncs.policy,
             },
             cache: flags.cache,
+            shape: LoadShape {
+                final_sync: syncs.has_final,
+                ..LoadShape::default()
+            },
             engine: EngineChoice::Fixed(io_mode.engine),
             layout: match mode.kind {
                 ModeKind::Create => Layout::Provides,
@@ -489,6 +494,8 @@ fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
 /// The syncs of a test, for its workload and for its report.
 struct FileSyncs {
     policy: SyncPolicy,
+    /// True if a sync at the end follows those of the policy.
+    has_final: bool,
     /// The lines of the report.
     text: String,
 }
@@ -498,6 +505,7 @@ impl FileSyncs {
     fn with_flag(policy: SyncPolicy) -> Self {
         Self {
             policy,
+            has_final: false,
             text: String::new(),
         }
     }
@@ -538,7 +546,11 @@ fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, S
     if at_end && !syncs_all {
         text.push_str("Calling fsync() at the end of test, Enabled.\n");
     }
-    Ok(FileSyncs { policy, text })
+    Ok(FileSyncs {
+        policy,
+        has_final: at_end && !syncs_all && frequency > 0 && share > 0.0,
+        text,
+    })
 }
 
 impl DropInLoad for FileioLoad {

@@ -4,7 +4,7 @@
 
 use crate::load::write_journal::{BlockSignature, SignatureFault, misdirected};
 use diskproof_model::measurement::{BadBlock, CheckedPlaces, VerifyResult};
-use diskproof_model::shape::BlockPattern;
+use diskproof_model::shape::{BlockPattern, EarlyEnds};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// At most this many bad blocks are named; all are counted. Chosen: a longer list helps no reader.
@@ -116,6 +116,11 @@ impl ReadVerdict {
         }
     }
 
+    /// True if a block was not right.
+    fn has_bad(&self) -> bool {
+        !self.bad.is_empty()
+    }
+
     /// Adds the verdict of another worker.
     pub(crate) fn merge(&mut self, other: Self) {
         self.blocks += other.blocks;
@@ -181,6 +186,8 @@ pub(crate) struct ReadCheck {
     pub verdict: ReadVerdict,
     /// The content of the blocks, where they hold no signatures.
     pattern: Option<BlockPattern>,
+    /// True if the first bad block ends the worker.
+    ends_at_bad_block: bool,
 }
 
 impl ReadCheck {
@@ -190,6 +197,19 @@ impl ReadCheck {
             pattern,
             ..Self::default()
         }
+    }
+
+    /// Lets the first bad block end the worker, where the workload says so.
+    pub(crate) fn ending_as(self, ends: &EarlyEnds) -> Self {
+        Self {
+            ends_at_bad_block: ends.at_bad_block,
+            ..self
+        }
+    }
+
+    /// True if the worker is to start nothing more, because of a bad block.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.ends_at_bad_block && self.verdict.has_bad()
     }
 
     /// Notes that a read is complete. The caller must keep its buffer as it is until
@@ -252,6 +272,24 @@ mod tests {
             assert!(bad.why.contains(part), "{bad:?}");
         }
         assert_eq!(found.unchecked(), 0);
+    }
+
+    #[test]
+    fn first_bad_block_ends_a_worker_that_is_to_end_there() {
+        let (good, bad) = (signed(1, 0), vec![0; 4096]);
+        for ends_there in [false, true] {
+            let ends = EarlyEnds {
+                at_bad_block: ends_there,
+                ..EarlyEnds::default()
+            };
+            let mut check = ReadCheck::new(None).ending_as(&ends);
+            check.note(0, 0, 4096);
+            check.look(|_, _| &good);
+            assert!(!check.is_at_end());
+            check.note(0, 4096, 4096);
+            check.look(|_, _| &bad);
+            assert_eq!(check.is_at_end(), ends_there);
+        }
     }
 
     #[test]

@@ -55,13 +55,18 @@ impl WorkerSchedule {
     /// others.
     pub(crate) fn for_workload(self, workload: &Workload, group: Group<'_>) -> Self {
         let delay_ns = workload.shape.starts.delay_ns;
+        let measure_ns = if workload.shape.starts.own_warmup {
+            self.start_ns.saturating_add(workload.warmup_ns)
+        } else {
+            self.measure_ns
+        };
         let end_ns = match group.time_of(workload) {
-            Some(time_ns) => self.measure_ns.saturating_add(time_ns),
+            Some(time_ns) => measure_ns.saturating_add(time_ns),
             None => self.end_ns,
         };
         Self {
             start_ns: self.start_ns.saturating_add(delay_ns),
-            measure_ns: self.measure_ns.saturating_add(delay_ns),
+            measure_ns: measure_ns.saturating_add(delay_ns),
             end_ns: end_ns.saturating_add(delay_ns),
         }
     }
@@ -369,11 +374,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             counters.complete(generator, slot, result, now);
         });
         let buffers = self.backend.buffers();
-        if check.look(|slot, len| buffers.bytes(slot, len)) {
-            self.clock.now().max(now)
-        } else {
-            now
+        if !check.look(|slot, len| buffers.bytes(slot, len)) {
+            return now;
         }
+        if check.is_at_end() {
+            self.generator.end();
+        }
+        self.clock.now().max(now)
     }
 
     /// Plain reads, until the cell ends or a read is short or fails: the loop of

@@ -97,7 +97,9 @@ pub(crate) fn shared_measure_start(
 
 /// True if a workload fills its queues in its warm-up, and has enough left to do afterwards.
 fn fills_queues(workload: &Workload) -> bool {
-    workload.rate.is_none() && workload.shape.starts.delay_ns == 0 && has_room(workload)
+    let starts = &workload.shape.starts;
+    let starts_with_group = starts.delay_ns == 0 && !starts.own_warmup;
+    workload.rate.is_none() && starts_with_group && has_room(workload)
 }
 
 /// True if the limits of a workload leave enough to measure after a full turnover of its queues,

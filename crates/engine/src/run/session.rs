@@ -875,6 +875,7 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
 /// writes would otherwise end in memory.
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd
+        || workload.shape.final_sync
         || (cache == CachePolicy::Buffered && workload.makes(OpKind::Write))
 }
 

@@ -506,7 +506,8 @@ fn read_check_of(prepared: &PreparedTarget) -> Option<ReadCheck> {
     if !workload.checks_reads() || prepared.known.engine.used == EngineKind::Null {
         return None;
     }
-    Some(ReadCheck::new(workload.shape.content.known.clone()))
+    let check = ReadCheck::new(workload.shape.content.known.clone());
+    Some(check.ending_as(&workload.shape.ends))
 }
 
 /// The kernel may let a thread sleep 50 µs longer, to wake several at once (PR_SET_TIMERSLACK in

@@ -28,6 +28,9 @@ pub struct EarlyEnds {
     /// If it fails, the workloads that run together with it end, too, on all targets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failure_ends_group: bool,
+    /// A block that is read and found bad ends the workload. Requests in flight still count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_bad_block: bool,
 }
 
 impl EarlyEnds {

@@ -24,6 +24,9 @@ pub struct StartTimes {
     /// The share of the operations of the workloads that run together with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<FlowShare>,
+    /// Its warm-up is its own; without it, a group has the longest one of its workloads.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own_warmup: bool,
 }
 
 impl StartTimes {

@@ -9,7 +9,7 @@ use crate::workload::{BLOCK_BYTES_MAX, BlockSize, BlockSplit, ValueError};
 use diskproof_compat::SizeRange;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
-use diskproof_model::rw::FIO_DIRECTIONS;
+use diskproof_model::rw::{FIO_DIRECTIONS, Order};
 use diskproof_model::shape::FioSizeShare;
 
 /// The most sizes that a range of sizes has.
@@ -40,8 +40,41 @@ impl<'a> JobReader<'a> {
         }
     }
 
+    /// The kind of operation whose sizes the requests of this kind have: with `bs_is_seq_rand` the
+    /// sizes of reads are those of sequential requests, as in fio, and the sizes of writes those of
+    /// random ones.
+    pub(super) fn kind_of_sizes(&self, kind: OpKind) -> Translated<OpKind> {
+        if !self.flag("bs_is_seq_rand")? {
+            return Ok(kind);
+        }
+        Ok(match self.written_rw()?.rw.order {
+            Order::Sequential => OpKind::Read,
+            Order::Random => kind,
+        })
+    }
+
+    /// Refuses random requests with `bs_is_seq_rand`, unless all of them write: fio aligns those of
+    /// another kind to the sizes of that kind, and gives them the sizes of writes.
+    fn check_sizes_by_order(&self) -> Translated<()> {
+        let rw = self.written_rw()?.rw;
+        let is_plain = !self.flag("bs_is_seq_rand")?
+            || rw.order == Order::Sequential
+            || (rw.is_only(OpKind::Write)
+                && self.written_rw()?.step == 0
+                && matches!(self.text("percentage_random"), None | Some("100")));
+        if is_plain {
+            return Ok(());
+        }
+        Err(self.error(
+            "bs_is_seq_rand",
+            "it is supported with sequential requests, and with random ones that all write; \
+             use bs=READ,WRITE",
+        ))
+    }
+
     /// The sizes of a kind of operation, with their shares.
-    fn blocks(&self, kind: OpKind) -> Translated<Vec<BlockShare>> {
+    fn blocks(&self, wanted: OpKind) -> Translated<Vec<BlockShare>> {
+        let kind = self.kind_of_sizes(wanted)?;
         if let Some(split) = self.sizes_part("bssplit", kind)? {
             if self.has_fio_order()? {
                 return shares_of_split(split.given, split.text);
@@ -147,6 +180,7 @@ impl JobReader<'_> {
 /// `bs`, `bsrange` and `bssplit`, as the load and the output have them.
 pub(super) fn set_sizes(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     reader.check_range_of_split(job)?;
+    reader.check_sizes_by_order()?;
     if reader.flag("bs_unaligned")? && reader.is_set("bsrange") && !reader.has_fio_order()? {
         return Err(reader.error(
             "bs_unaligned",

@@ -387,15 +387,14 @@ pub(super) fn set_append(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
             "the files of the job have different sizes; write a section for each",
         ));
     };
-    let shares_files = job.file_set.filename.is_some() && job.copies.count > 1;
     let is_set_otherwise = job.extent.io_size.is_some()
         || job.extent.is_time_based
         || (found_bytes > 0 && job.extent.file_bytes.is_some());
-    if shares_files || is_set_otherwise {
+    if is_set_otherwise {
         return Err(reader.error(
             "file_append",
-            "it is supported in jobs whose copies have files of their own, without io_size and \
-             time_based, and with filesize in new files only; remove one of the two",
+            "it is supported without io_size and time_based, and with filesize in new files only; \
+             remove one of the two",
         ));
     }
     job.file_set.appends = true;

@@ -76,7 +76,8 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
         setter("filename opendir", files::set_filename),
         setter("filename_format", files::set_filename_format),
         setter("directory", files::set_directories),
-        setter("overwrite", files::set_overwrite),
+        setter("overwrite fallocate", files::set_overwrite),
+        setter("lockfile ioengine", files::set_lock),
         setter("unlink", files::set_unlink),
         setter("create_only", files::set_create_only),
         setter("allow_file_create create_on_open", files::set_creation),
@@ -116,7 +117,10 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
     &[
         setter("ioengine", engine::set_engine),
         setter("percentage_random", operations::set_kinds_in_order),
-        setter("bs bssplit bsrange bs_unaligned", blocks::set_sizes),
+        setter(
+            "bs bssplit bsrange bs_unaligned bs_is_seq_rand",
+            blocks::set_sizes,
+        ),
         setter("random_distribution", operations::set_distribution),
         setter("rw rwmixread rwmixwrite", operations::set_read_share),
         setter(

@@ -287,7 +287,7 @@ impl JobReader<'_> {
 
     /// A kind of operation, whether the job makes it or not.
     fn fio_kind(&self, kind: OpKind, is_random: bool) -> Translated<FioKind> {
-        let sizes = self.fio_sizes(kind)?;
+        let sizes = self.fio_sizes(self.kind_of_sizes(kind)?)?;
         let mut align_bytes = u64::from(sizes.least_bytes);
         if is_random && let Some(given) = self.value("ba")? {
             match given.size(number_part(given.text, kind))? {

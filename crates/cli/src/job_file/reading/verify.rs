@@ -85,6 +85,7 @@ pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
     job.flags.signs_only = passes == VerifyPasses::WriteSigned;
     if passes.check() {
         job.flags.verify = Some(true);
+        job.flags.shape.ends.at_bad_block = reader.ends_at_bad_block();
     }
     if passes == VerifyPasses::CheckInsteadOfWriting {
         job.flags.rw = Some(Rw {
@@ -212,6 +213,12 @@ impl<'a> JobReader<'a> {
         } else {
             VerifyPasses::WriteSigned
         })
+    }
+
+    /// True if a bad block ends the job. As in fio, all do without `continue_on_error`.
+    fn ends_at_bad_block(&self) -> bool {
+        let goes_on = matches!(self.text("continue_on_error"), Some("verify" | "all" | "1"));
+        self.translation.is_as_fio() && !goes_on
     }
 
     /// Notes that nothing is read back where only time ends a job with a queue.

@@ -27,8 +27,6 @@ fn options_without_effect_are_accepted_with_a_note() {
         let notes = notes(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
         assert!(notes.contains(name), "{options}: {notes}");
     }
-    let own_file = notes("[a]\ndirectory=/data\nsize=1m\nlockfile=exclusive\n");
-    assert!(own_file.contains("lockfile"), "{own_file}");
     for (options, text) in [
         ("rw=randread\npercentage_random=50", "percentage_random"),
         ("rw=write\nsync_file_range=write:8", "sync_file_range"),

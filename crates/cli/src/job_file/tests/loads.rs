@@ -652,7 +652,11 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("rw=trimwrite\nbssplit=4k,8k,4k", "1: bs:"),
     ("rw=trimread", "3: rw=trimread:"),
     ("thinktime=20\nthinkcycles=10", "4: thinkcycles=10:"),
-    ("lockfile=exclusive", "3: lockfile=exclusive:"),
+    ("lockfile=exclusive\nnumjobs=2", "1: [job]: lockfile:"),
+    (
+        "rw=randread\nbs_is_seq_rand=1\nbs=4k,8k",
+        "4: bs_is_seq_rand=1:",
+    ),
     (
         "thinktime=10\nrate_iops=50\nrate_ignore_thinktime=1",
         "5: rate_ignore_thinktime=1:",
@@ -1231,6 +1235,41 @@ fn number_ios_counts_after_the_warm_up_and_not_with_time() {
     let ramped = only("rw=write\nnumber_ios=40\nramp_time=1");
     assert!(ramped.shape.ends.ops_after_warmup && ramped.ops.unwrap().0 == 40);
     assert!(!only("rw=write\nnumber_ios=40").shape.ends.ops_after_warmup);
+}
+
+#[test]
+fn jobs_of_a_group_have_their_own_warm_ups_only_as_fio() {
+    let text = "[a]\nrw=read\nsize=1m\nramp_time=1\n[b]\nrw=read\nsize=2m\n";
+    for (text, is_own) in [
+        (text.to_owned(), true),
+        (text.replace("ramp_time=1\n", ""), false),
+    ] {
+        let workloads = translated(&text, AS_FIO).unwrap().plan.workloads;
+        for workload in &workloads {
+            assert_eq!(workload.flags.shape.starts.own_warmup, is_own);
+        }
+        assert_eq!(workloads[1].flags.warmup.unwrap().0, 0);
+    }
+    assert!(!plan(text).workloads[0].flags.shape.starts.own_warmup);
+    assert!(notes(text).contains("share the longest"));
+}
+
+#[test]
+fn sizes_by_order_are_those_of_reads_for_sequential_requests() {
+    for (options, bytes) in [
+        ("rw=write\nbs=4k,8k", 8192),
+        ("rw=write\nbs=4k,8k\nbs_is_seq_rand=1", 4096),
+        ("rw=randwrite\nbs=4k,8k\nbs_is_seq_rand=1", 8192),
+        ("rw=read\nbs=4k,8k\nbs_is_seq_rand=1", 4096),
+    ] {
+        assert_eq!(only(options).bs.unwrap().0, bytes, "{options}");
+        let text = format!("[a]\n{options}\nsize=1m\n");
+        let workload = &translated(&text, AS_FIO).unwrap().plan.workloads[0];
+        let order = workload.flags.shape.order.fio.as_ref().unwrap();
+        assert_eq!(order.kinds[0].sizes.most_bytes, bytes, "{options}");
+    }
+    let mix = only("rw=rw\nbs=4k,8k\nbs_is_seq_rand=1");
+    assert!(mix.other_sizes.is_empty());
 }
 
 #[test]

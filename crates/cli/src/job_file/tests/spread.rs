@@ -507,10 +507,9 @@ fn appending_job_begins_where_its_file_ends() {
     for options in [
         "filename=/data/new\ntime_based\nruntime=1",
         "filename=/data/new\nio_size=2m",
-        "filename=/data/new\nnumjobs=2",
         "filename=/data/own:/data/new",
         "ioengine=mmap\nfilename=/data/new",
-        "filename=/data/new\n[b]\nrw=read\nsize=1m\nfilename=/data/new",
+        "filename=/data/new\n[b]\nfilename=/data/new\nrw=write\nsize=50%\nfile_append=1",
     ] {
         let text = format!("[a]\n{append}{options}\n");
         let why = as_fio(&text).expect_err(options);
@@ -518,6 +517,53 @@ fn appending_job_begins_where_its_file_ends() {
     }
     let why = translated(&format!("[a]\n{append}"), CliOverrides::default()).unwrap_err();
     assert!(why.contains("file_append"), "{why}");
+}
+
+/// As fio 3.33 does: each makes the file longer, unless it may not, before any of them runs.
+#[test]
+fn appending_jobs_of_a_file_begin_behind_each_other() {
+    // Without a span a job has the whole file.
+    let spans_of = |text: &str| -> Vec<Option<(u64, u64)>> {
+        let plan = as_fio(text).unwrap().plan;
+        let spans = plan.workloads.iter().map(|one| span(&one.flags));
+        spans.collect()
+    };
+    let append = "rw=write\nsize=1m\nfilename=x\nfile_append=1\n";
+    let two = format!("[a]\n{append}[b]\nstonewall\n{append}");
+    let one_by_one = [Some((0, MIB)), Some((MIB, 2 * MIB))];
+    assert_eq!(spans_of(&two), one_by_one);
+    let behind = format!("[a]\nrw=write\nsize=1m\nfilename=x\n[b]\nstonewall\n{append}");
+    assert_eq!(spans_of(&behind), one_by_one);
+    let unextended = two
+        .replace("stonewall\n", "")
+        .replace(append, &format!("{append}fallocate=none\n"));
+    assert_eq!(spans_of(&unextended), [None, None]);
+    let copies = as_fio(&format!("[a]\n{append}numjobs=2\n")).unwrap().plan;
+    let bytes: u64 = copies
+        .workloads
+        .iter()
+        .map(|one| one.flags.bytes.unwrap().0)
+        .sum();
+    assert_eq!(bytes, 2 * MIB);
+}
+
+#[test]
+fn lock_of_a_file_concerns_jobs_that_share_it() {
+    let job = |options: &str| as_fio(&format!("[a]\nrw=write\nsize=1m\n{options}\n"));
+    for options in [
+        "lockfile=none\nfilename=x\nnumjobs=2",
+        "lockfile=exclusive\nfilename=x",
+        "lockfile=readwrite\nnumjobs=2",
+        "lockfile=exclusive\nfilename=x\nnumjobs=2\nioengine=libaio",
+    ] {
+        assert!(job(options).is_ok(), "{options}");
+    }
+    for options in [
+        "lockfile=exclusive\nfilename=x\nnumjobs=2",
+        "lockfile=readwrite\nfilename=x\n[b]\nfilename=x\nrw=read\nsize=1m",
+    ] {
+        assert!(job(options).unwrap_err().contains("lockfile"), "{options}");
+    }
 }
 
 #[test]

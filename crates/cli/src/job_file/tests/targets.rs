@@ -36,6 +36,15 @@ fn no_file_is_made_where_none_may_be() {
     let failing: Vec<Option<StartFailure>> =
         read.jobs.jobs.iter().map(|job| job.start_failure).collect();
     assert_eq!(failing, [None, Some(StartFailure::NoFileAllowed)]);
+    // Nothing waits for a job that fails before it begins, as in fio.
+    for failed in [
+        "filename=/data/new\nsize=1m\nallow_file_create=0",
+        "rw=read",
+    ] {
+        let waiting = format!("[a]\n{failed}\n[b]\nfilename=/data/own\nsize=1m\nwait_for=a\n");
+        let read = translated(&waiting, AS_FIO).unwrap();
+        assert_eq!(names(&read.plan), ["b"], "{failed}");
+    }
     // An earlier job makes the file.
     let made = "[a]\nfilename=/data/new\nsize=1m\n[b]\nfilename=/data/new\nsize=1m\n\
                 allow_file_create=0\n";
