@@ -1,5 +1,5 @@
-//! Finds a collapse: loads of several kinds ran at one even rate, as a limiter allows it, and at
-//! the end all that runs makes a fraction of that, in too few requests to show whether it is even.
+//! Finds a collapse: a load ran at an even rate, as a limiter allows it, and at the end all that
+//! runs makes a fraction of that, in too few requests to show whether it is even.
 
 use super::late_fall::LateFall;
 use super::plateau::{Plateau, plateau};
@@ -17,6 +17,8 @@ const REQUESTS_MIN: f64 = 5.0;
 const PART_NS: f64 = 200e6;
 /// A part may have so many requests by chance.
 const CHANCE_REQUESTS: f64 = 2.0;
+/// Where only one load ran at the even rate, which may be chance, so many loads have collapsed.
+const COLLAPSED_LOADS_MIN: usize = 3;
 /// The load that fell ran at this share of the even rate before.
 const BEFORE_SHARE_MIN: f64 = 0.5;
 
@@ -25,8 +27,8 @@ pub(super) fn collapse(stretches: &[Stretch]) -> Option<LateFall> {
     let mut closed = stretches.to_vec();
     closed.retain(|stretch| stretch.role == Role::Closed && !stretch.requests.is_empty());
     for unit in Unit::ALL {
-        for level in shared_levels(&closed, unit) {
-            let fall = collapse_from(&closed, level, unit);
+        for level in even_levels(&closed, unit) {
+            let fall = collapse_from(&closed, &level, unit);
             if fall.is_some() {
                 return fall;
             }
@@ -35,8 +37,16 @@ pub(super) fn collapse(stretches: &[Stretch]) -> Option<LateFall> {
     None
 }
 
-/// The even rates that loads of at least two families had.
-fn shared_levels(stretches: &[Stretch], unit: Unit) -> Vec<f64> {
+/// An even rate.
+struct EvenLevel {
+    /// In requests or bytes per second.
+    rate: f64,
+    /// True if loads of at least two families ran at it.
+    is_shared: bool,
+}
+
+/// The even rates of these stretches.
+fn even_levels(stretches: &[Stretch], unit: Unit) -> Vec<EvenLevel> {
     let even: Vec<Plateau<'_>> = stretches
         .iter()
         .filter_map(|stretch| plateau(stretch, unit))
@@ -47,22 +57,23 @@ fn shared_levels(stretches: &[Stretch], unit: Unit) -> Vec<f64> {
         let is_shared = even
             .iter()
             .any(|other| other.stretch.family != one.stretch.family && other.is_at(one.level));
-        if is_shared {
-            levels.push(one.level);
-        }
+        levels.push(EvenLevel {
+            rate: one.level,
+            is_shared,
+        });
     }
     levels
 }
 
 /// The collapse from this even rate. The stretches before the end are looked at backwards, until
 /// one was not slow: that one must have fallen, or be the same load as the one after it.
-fn collapse_from(stretches: &[Stretch], level: f64, unit: Unit) -> Option<LateFall> {
+fn collapse_from(stretches: &[Stretch], level: &EvenLevel, unit: Unit) -> Option<LateFall> {
     let (mut amount, mut requests, mut lasted_ns) = (0.0, 0.0, 0.0);
     let mut rows: Vec<usize> = Vec::new();
-    let mut family_after: Option<&str> = None;
+    let mut families: Vec<&str> = Vec::new();
     let mut has_fallen = false;
     for stretch in stretches.iter().rev() {
-        let fast_cells = stretch.requests.len() - slow_cells_at_end(stretch, level, unit);
+        let fast_cells = stretch.requests.len() - slow_cells_at_end(stretch, level.rate, unit);
         let is_slow_at_end = fast_cells < stretch.requests.len();
         if is_slow_at_end {
             amount += stretch.moved(unit)[fast_cells..].iter().sum::<f64>();
@@ -73,17 +84,24 @@ fn collapse_from(stretches: &[Stretch], level: f64, unit: Unit) -> Option<LateFa
         }
         if fast_cells > 0 {
             let before = per_second(&stretch.moved(unit)[..fast_cells], stretch.cell_ns);
-            let is_same_load = is_slow_at_end || family_after == Some(stretch.family.as_str());
-            has_fallen = is_same_load && before >= BEFORE_SHARE_MIN * level;
+            let is_same_load = is_slow_at_end || families.last() == Some(&stretch.family.as_str());
+            has_fallen = is_same_load && before >= BEFORE_SHARE_MIN * level.rate;
+        }
+        if is_slow_at_end {
+            families.push(&stretch.family);
+        }
+        if fast_cells > 0 {
             break;
         }
-        family_after = Some(&stretch.family);
     }
+    families.sort_unstable();
+    families.dedup();
     let after = amount * 1e9 / lasted_ns;
-    let is_collapse = has_fallen
+    let is_collapse = (level.is_shared || families.len() >= COLLAPSED_LOADS_MIN)
+        && has_fallen
         && lasted_ns >= COLLAPSED_NS_MIN
         && requests >= REQUESTS_MIN
-        && after <= COLLAPSED_SHARE_MAX * level;
+        && after <= COLLAPSED_SHARE_MAX * level.rate;
     if !is_collapse {
         return None;
     }
@@ -92,7 +110,7 @@ fn collapse_from(stretches: &[Stretch], level: f64, unit: Unit) -> Option<LateFa
     Some(LateFall {
         unit,
         after,
-        limit: Some(level),
+        limit: Some(level.rate),
         lasted_ns,
         rows,
     })
@@ -178,6 +196,22 @@ mod tests {
         short[2].requests.truncate(70);
         short[2].bytes.truncate(70);
         assert_eq!(collapse(&short), None);
+    }
+
+    /// One load was even, and three have collapsed: the one that fell, and two more.
+    #[test]
+    fn three_loads_collapse_from_the_even_rate_of_one() {
+        let mut stretches = Vec::new();
+        add(&mut stretches, "reads", even(100));
+        add(
+            &mut stretches,
+            "commits",
+            [vec![14.0; 40], slow(60)].concat(),
+        );
+        add(&mut stretches, "mix", slow(90));
+        assert_eq!(collapse(&stretches), None);
+        add(&mut stretches, "random writes", slow(90));
+        assert_eq!(collapse(&stretches).unwrap().rows, [1, 2, 3]);
     }
 
     /// A memory card: each load has its own rate, and random writes are slow from the start.

@@ -14,8 +14,8 @@ pub(crate) struct LateFall {
     pub(crate) unit: Unit,
     /// The rate after it, in `unit` per second.
     pub(crate) after: f64,
-    /// The even rate that several loads had before, in `unit` per second, where that shows the
-    /// limiter; `None` where the rate after the fall is even.
+    /// The even rate before it, in `unit` per second, where that shows the limiter; `None` where
+    /// the rate after the fall is even.
     pub(crate) limit: Option<f64>,
     /// The time from it to the end, in nanoseconds.
     pub(crate) lasted_ns: f64,

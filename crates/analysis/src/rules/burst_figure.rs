@@ -127,7 +127,7 @@ fn late_claim(record: &Record, burst: &LateBurst<'_>) -> String {
     let evenness = match fall.limit {
         None => "as evenly as a limiter does it".to_owned(),
         Some(limit) => format!(
-            "after several workloads had kept an even {}, as a limiter allows it",
+            "after an even rate of {}, as a limiter sets it",
             limit_text(limit, unit)
         ),
     };
