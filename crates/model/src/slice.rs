@@ -134,8 +134,8 @@ impl Workload {
     /// True if parts of it mean the same as the whole. They do not of an offered load, a
     /// verification, trims of blocks that a part before has trimmed, the first pass over a new
     /// file, reads through the page cache, a limit in operations, and of all that counts or waits
-    /// from its start, because each part begins anew: orders, pauses, a delay, a warm-up of its own,
-    /// floors of the rate, a sync at the end or after several writes.
+    /// from its start, because each part begins anew: orders, pauses, a delay, a warm-up of its
+    /// own, floors of the rate, a sync at the end or after several writes.
     pub fn is_divisible(&self) -> bool {
         let counts_to_sync = match self.sync {
             SyncPolicy::AtEnd => true,
@@ -166,6 +166,7 @@ impl Workload {
         } = &self.shape.ends;
         self.rate.is_none()
             && !counts_to_sync
+            && !self.shape.final_sync
             && think.is_none()
             && kind_rate.is_none()
             && !own_warmup

@@ -313,8 +313,8 @@ fn note_overwrites(
     }
 }
 
-/// Gives each job of a group its own warm-up, as in fio. In a plan they share the longest one, which
-/// is noted.
+/// Gives each job of a group its own warm-up, as in fio. In a plan they share the longest one,
+/// which is noted.
 fn settle_warmups(members: &mut [GroupMember<'_>], translation: &Translation<'_>) {
     let Some(first) = members.first() else {
         return;

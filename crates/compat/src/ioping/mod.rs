@@ -354,8 +354,14 @@ impl DropInLoad for IopingLoad {
             ..self.workload.clone()
         };
         workload.shape.threads.ordinary_pages = true;
-        // As the tool does, also with -L: nothing is read ahead.
-        workload.shape.threads.advice = Some(AccessAdvice::Random);
+        // As the tool does, also with -L: nothing is read ahead, but in files with -C.
+        let is_device = context.target.kind == TargetKind::BlockDevice;
+        let keeps_order = workload.cache == CachePolicy::Cached && !is_device;
+        workload.shape.threads.advice = Some(if keeps_order {
+            AccessAdvice::Normal
+        } else {
+            AccessAdvice::Random
+        });
         let requests = PingPlan {
             interval_ns: self.form.interval_ns,
             warmup_requests: self.warmup_requests,

@@ -1,6 +1,7 @@
 //! Reads the way of requests to the disk: engine, depth, page cache, pages of the buffers,
 //! scheduler.
 
+use super::order::has_queue;
 use super::reader::JobReader;
 use crate::job_file::jobs::{Cache, FioJob};
 use crate::job_file::translation::Translated;
@@ -30,6 +31,9 @@ const ADVICE: [(&str, Option<AccessAdvice>); 4] = [
     ("random", Some(AccessAdvice::Random)),
     ("sequential", Some(AccessAdvice::Sequential)),
 ];
+
+/// The values of `lockfile`, each with whether requests lock their file.
+const LOCKS: [(&str, bool); 3] = [("none", false), ("exclusive", true), ("readwrite", true)];
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
@@ -173,5 +177,13 @@ pub(super) fn set_pages(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
 /// `ioscheduler`: the disk must have it already.
 pub(super) fn set_scheduler(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.scheduler = reader.given_name("ioscheduler")?;
+    Ok(())
+}
+
+/// `lockfile`. As in fio, an engine with a queue holds the lock only while it queues a request.
+pub(super) fn set_lock(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let locks = reader.choice("lockfile", &LOCKS)?.unwrap_or(false);
+    let has_queue = reader.text("ioengine").is_some_and(has_queue);
+    job.file_set.locks = locks && !has_queue;
     Ok(())
 }

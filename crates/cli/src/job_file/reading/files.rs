@@ -1,7 +1,6 @@
 //! Reads the options that name files: those with data, directories, and fio's logs. The logs have
 //! rates and latencies at intervals; no single request is recorded.
 
-use super::order::has_queue;
 use super::reader::JobReader;
 use crate::job_file::environment::PathKind;
 use crate::job_file::file_names::first_paths;
@@ -21,9 +20,6 @@ const LOGS: [&str; 4] = [
     "write_lat_log",
     "write_hist_log",
 ];
-
-/// The values of `lockfile`, each with whether requests lock their file.
-const LOCKS: [(&str, bool); 3] = [("none", false), ("exclusive", true), ("readwrite", true)];
 
 /// Sets the names of `filename`. Each setting adds names to those of the settings before it.
 pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
@@ -235,14 +231,6 @@ pub(super) fn set_overwrite(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     job.file_set.keeps_length = reader.text("fallocate") == Some("none")
         && !job.file_set.overwrites
         && !reader.written_rw()?.rw.makes(OpKind::Read);
-    Ok(())
-}
-
-/// `lockfile`. As in fio, an engine with a queue holds the lock only while it queues a request.
-pub(super) fn set_lock(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    let locks = reader.choice("lockfile", &LOCKS)?.unwrap_or(false);
-    let has_queue = reader.text("ioengine").is_some_and(has_queue);
-    job.file_set.locks = locks && !has_queue;
     Ok(())
 }
 

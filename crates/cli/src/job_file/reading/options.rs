@@ -77,7 +77,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
         setter("filename_format", files::set_filename_format),
         setter("directory", files::set_directories),
         setter("overwrite fallocate", files::set_overwrite),
-        setter("lockfile ioengine", files::set_lock),
+        setter("lockfile ioengine", engine::set_lock),
         setter("unlink", files::set_unlink),
         setter("create_only", files::set_create_only),
         setter("allow_file_create create_on_open", files::set_creation),
