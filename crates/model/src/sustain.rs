@@ -152,7 +152,7 @@ pub enum DropCause {
     /// A limiter had used up its credit: the rate after it is even, and all that passed later fits
     /// its refill.
     BurstCredit,
-    /// A full write cache: only writes fell, and they were fast again after a pause.
+    /// A full write cache: the load only wrote, and was fast again after a pause.
     WriteCache,
     /// The disk throttled itself: its counters of that rose during the run.
     Heat,

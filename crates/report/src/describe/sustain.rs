@@ -96,7 +96,9 @@ fn cause_text(record: &Record, sustain: &SustainRecord, drop: &RateDrop) -> Stri
                 .to_owned()
         }
         DropCause::WriteCache => {
-            "a write cache: only writes fell, and they were fast again after a pause".to_owned()
+            "a write cache: the load only wrote, and was fast again after a pause. A burst credit can \
+             look the same; a load that reads (--rw randread) tells"
+                .to_owned()
         }
         DropCause::Heat => {
             "heat: the disk counted that it throttled itself during the run".to_owned()
