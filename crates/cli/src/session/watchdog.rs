@@ -10,7 +10,7 @@ use super::sink::{
     AFTER_END, EarlyEnd, Leftover, SharedResults, Sink, end_with_leftover, late_text,
 };
 use crate::failure::Failure;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::interrupt;
 use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
@@ -207,7 +207,7 @@ fn stalled_in_request(
     let target = targets.iter().position(|target| target.path == *path);
     Some(Stalled {
         around: workload.clone(),
-        lasted_ns: seconds.saturating_mul(SECOND),
+        lasted_ns: seconds.saturating_mul(SECOND_NS),
         late,
         has_answered: signs.has_answered(target),
         target,
@@ -415,7 +415,7 @@ fn is_overdue(late: Duration, silence: Duration) -> bool {
 
 /// A duration in whole seconds.
 fn whole_seconds(duration: Duration) -> String {
-    diskproof_model::units::format_duration(duration.as_secs() * SECOND)
+    diskproof_model::units::format_duration(duration.as_secs() * SECOND_NS)
 }
 
 #[cfg(test)]
