@@ -331,9 +331,14 @@ mod tests {
 
     #[test]
     fn ping_with_idle_times_leads_with_the_disk_that_is_awake() {
-        const MS: u64 = 1_000_000;
+        const MILLISECOND_NS: u64 = 1_000_000;
         let samples: Vec<(u64, u64)> = (0..20)
-            .flat_map(|_| [(2_000 * MS, 301 * MS), (0, MS)])
+            .flat_map(|_| {
+                [
+                    (2_000 * MILLISECOND_NS, 301 * MILLISECOND_NS),
+                    (0, MILLISECOND_NS),
+                ]
+            })
             .collect();
         let record = fixture::judge(fixture::ping::ping_run(&samples));
         let ping = record.measurements[0].figures.ping.as_ref().unwrap();

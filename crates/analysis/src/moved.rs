@@ -246,15 +246,15 @@ mod tests {
     use diskproof_model::window::TimeSlice;
     use std::collections::BTreeMap;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
     fn second_file_is_filled_after_the_row_before_it() {
         let mut run = fixture::run();
         run.measurements.truncate(3);
         for (number, m) in (0u64..).zip(&mut run.measurements) {
-            m.start_ns = number * 100 * SECOND + 10 * SECOND;
-            m.wall_ns = 5 * SECOND;
+            m.start_ns = number * 100 * SECOND_NS + 10 * SECOND_NS;
+            m.wall_ns = 5 * SECOND_NS;
             m.slices.clear();
         }
         let [first, second, third] = &run.measurements[..] else {
@@ -262,8 +262,8 @@ mod tests {
         };
         let from_ns = |m: &Measurement| filled_from_ns(run.measurements.iter(), m.start_ns);
         assert_eq!(from_ns(first), 0);
-        assert_eq!(from_ns(second), 15 * SECOND);
-        assert_eq!(from_ns(third), 115 * SECOND);
+        assert_eq!(from_ns(second), 15 * SECOND_NS);
+        assert_eq!(from_ns(third), 115 * SECOND_NS);
     }
 
     #[test]
@@ -289,8 +289,8 @@ mod tests {
     fn slices_before_a_moment_count_with_what_ran_between_them() {
         let mut record = fixture::record();
         let slice = |start_s: u64| TimeSlice {
-            start_ns: start_s * SECOND,
-            wall_ns: SECOND,
+            start_ns: start_s * SECOND_NS,
+            wall_ns: SECOND_NS,
             ops: BTreeMap::new(),
             slot: None,
         };
@@ -299,17 +299,17 @@ mod tests {
             .measurements
             .retain(|m| names.contains(&m.data.workload.name.as_str()));
         for workload in record.plan.workloads_mut() {
-            workload.warmup_ns = SECOND / 2;
+            workload.warmup_ns = SECOND_NS / 2;
         }
         record.measurements[0].data.slices = [10, 20, 30, 40, 50].map(slice).to_vec();
         // Another workload between the first and the second slice.
         let other = &mut record.measurements[1];
-        (other.data.start_ns, other.data.wall_ns) = (12 * SECOND, 5 * SECOND);
-        let moved = before(&record, 0, 3 * SECOND / 2, CountedKinds::ReadsAndWrites);
+        (other.data.start_ns, other.data.wall_ns) = (12 * SECOND_NS, 5 * SECOND_NS);
+        let moved = before(&record, 0, 3 * SECOND_NS / 2, CountedKinds::ReadsAndWrites);
         // With the warm-ups: 15,000 and 5000 × (1 + 2/9), and 55,000 of the other workload.
         assert!((moved.requests - 76_111.0).abs() < 1.0, "{moved:?}");
         assert_eq!(moved.took_ns, 11e9);
-        let writes = before(&record, 0, 3 * SECOND / 2, CountedKinds::Writes);
+        let writes = before(&record, 0, 3 * SECOND_NS / 2, CountedKinds::Writes);
         assert!(writes.requests < moved.requests / 2.0, "{writes:?}");
     }
 }

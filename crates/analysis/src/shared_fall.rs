@@ -355,15 +355,15 @@ mod tests {
         }
     }
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     /// Workloads in turns: one slice of a second each a round, with these rates.
     fn slices(rates: &[&[f64]]) -> Vec<Vec<TimeSlice>> {
         let slice = |index: usize, round: usize, iops: f64| {
-            let op = SliceOp::from_counts(iops as u64, 8192 * iops as u64, SECOND);
+            let op = SliceOp::from_counts(iops as u64, 8192 * iops as u64, SECOND_NS);
             TimeSlice {
-                start_ns: (round * rates.len() + index) as u64 * SECOND,
-                wall_ns: SECOND,
+                start_ns: (round * rates.len() + index) as u64 * SECOND_NS,
+                wall_ns: SECOND_NS,
                 ops: BTreeMap::from([(OpKind::Read, op)]),
                 slot: None,
             }
@@ -448,7 +448,7 @@ mod tests {
             let slices = slices(rates);
             let of_one = |own| saturating_reads(0, own);
             let all: Vec<_> = slices.iter().map(|own| of_one(own)).collect();
-            machine_fell(&all, 0, 2 * SECOND)
+            machine_fell(&all, 0, 2 * SECOND_NS)
         };
         let own: &[f64] = &[3000.0, 2960.0, 1500.0, 1500.0, 1500.0];
         let other: &[f64] = &[900.0, 940.0, 500.0, 430.0, 450.0];

@@ -86,8 +86,8 @@ pub enum Failure {
 impl Failure {
     /// Refuses a `--time` below a second.
     pub(crate) fn check_time(time_ns: u64) -> Result<(), Self> {
-        const SECOND: u64 = 1_000_000_000;
-        if time_ns >= SECOND {
+        const SECOND_NS: u64 = 1_000_000_000;
+        if time_ns >= SECOND_NS {
             return Ok(());
         }
         Err(Self::Usage(format!(

@@ -6,7 +6,7 @@ use crate::failure::Exit;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _};
 use diskproof_compat::{drop_in_named, fio_hint};
-use diskproof_model::secrets::without_secret;
+use diskproof_model::secrets::text_without_secrets;
 use diskproof_model::shell::quoted;
 use diskproof_report::formats::extensions;
 use diskproof_report::terminal::message;
@@ -131,7 +131,7 @@ pub(crate) fn report(error: clap::Error) -> ExitCode {
     let has_hidden = arguments
         .iter()
         .any(|argument| message(argument, None) != *argument);
-    if has_hidden || without_secret(&plain) != plain {
+    if has_hidden || text_without_secrets(&plain) != plain {
         let text = message(&plain, None);
         crate::stdio::eprint_text(&format!("{text}\n"));
     } else {

@@ -25,7 +25,7 @@ use diskproof_report::formats::{extensions, format_of};
 use std::path::{Path, PathBuf};
 
 /// A second in nanoseconds.
-pub(crate) const SECOND: u64 = 1_000_000_000;
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// The least useful scratch file: a smaller one says nothing about the disk. Chosen, not measured.
 pub(crate) const SCRATCH_BYTES_USEFUL_MIN: u64 = 64 << 20;
 /// The least `--size`, which holds the large requests that are in flight: eight of 1 MiB.

@@ -12,11 +12,11 @@ use std::io;
 use std::time::{Duration, Instant};
 
 /// A page that changes more often cannot be read.
-const REDRAW_EVERY: Duration = Duration::from_millis(500);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 /// The curve of the rate gets a point each second.
-const POINT_EVERY: Duration = Duration::from_secs(1);
+const POINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Reading a sensor is a command to the disk: more often it would become a part of the load.
-const TEMPERATURE_EVERY: Duration = Duration::from_secs(10);
+const TEMPERATURE_INTERVAL: Duration = Duration::from_secs(10);
 /// The last line of the screen.
 const LAST_LINE: &str = "Ctrl-C ends the load; what is known is kept";
 
@@ -84,7 +84,7 @@ impl LoadScreen {
 
     /// True if it is time to redraw.
     pub(crate) fn is_due(&self) -> bool {
-        is_over(self.drawn, REDRAW_EVERY)
+        is_over(self.drawn, REDRAW_INTERVAL)
     }
 
     /// Redraws the page.
@@ -92,7 +92,7 @@ impl LoadScreen {
         self.drawn = Some(Instant::now());
         let elapsed_ns = self.started.elapsed().as_nanos() as u64;
         if let Some(iops) = moment.iops
-            && is_over(self.pointed, POINT_EVERY)
+            && is_over(self.pointed, POINT_INTERVAL)
         {
             self.pointed = self.drawn;
             self.rates.push(RateAt {
@@ -165,7 +165,7 @@ impl Thermometer {
             }
             self.reading = None;
         }
-        if is_over(self.began, TEMPERATURE_EVERY) {
+        if is_over(self.began, TEMPERATURE_INTERVAL) {
             self.began = Some(Instant::now());
             let targets = self.targets.clone();
             let started = Deferred::start("diskproof-heat", move || disk_temperature(&targets));

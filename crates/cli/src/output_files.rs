@@ -27,7 +27,7 @@ impl Output {
     /// Finds the file, and checks that it can be written. Leaves nothing behind.
     pub(crate) fn open(path: &Path, trial: Trial) -> Result<Self, OutputError> {
         let sink = if is_folder(path) {
-            OutputSink::find(&path.join(FOLDER_TRIAL))?
+            OutputSink::find(&path.join(FOLDER_RECORD_NAME))?
         } else {
             OutputSink::find(path)?
         };
@@ -58,7 +58,7 @@ impl Output {
     }
 
     /// The one of these outputs that is the same file.
-    pub(crate) fn same_among<'a>(&self, others: &'a [Self]) -> Option<&'a Self> {
+    pub(crate) fn same_file_among<'a>(&self, others: &'a [Self]) -> Option<&'a Self> {
         others.iter().find(|other| other.sink.is_same(&self.sink))
     }
 
@@ -78,8 +78,8 @@ impl Output {
     }
 }
 
-/// A file of this name stands for those of a folder, which is tried with it.
-const FOLDER_TRIAL: &str = "diskproof-record.json";
+/// The name with which a folder is tried: each record gets another one, of the same format.
+const FOLDER_RECORD_NAME: &str = "diskproof-record.json";
 
 /// True if an output names a folder, in which each record gets a name of its own: `-o results/`.
 fn is_folder(path: &Path) -> bool {
@@ -88,7 +88,7 @@ fn is_folder(path: &Path) -> bool {
 
 fn format_of_output(path: &Path) -> Option<&'static Format> {
     if is_folder(path) {
-        format_of(Path::new(FOLDER_TRIAL))
+        format_of(Path::new(FOLDER_RECORD_NAME))
     } else {
         format_of(path)
     }
@@ -161,7 +161,8 @@ pub(crate) fn refuse_output(
     }
 }
 
-/// Opens every path. No two of them may be the same file, and none a file that is read.
+/// Opens every path for a run or a document. The files that the command line reads, the history and
+/// the standard streams are no outputs.
 fn open_all(
     paths: &[PathBuf],
     history: Option<&Path>,
@@ -169,7 +170,7 @@ fn open_all(
 ) -> Result<Vec<Output>, Failure> {
     register_history(history);
     check_standard_streams().map_err(Failure::Usage)?;
-    match open_list(paths, trial) {
+    match open_distinct(paths, trial) {
         Ok(outputs) => Ok(outputs),
         Err(unopened) => {
             let name = unopened.path.display();
@@ -194,15 +195,19 @@ impl UnopenedOutput {
     }
 }
 
-/// Opens every path. No two of them may be the same file: the later one would replace the earlier.
-pub(crate) fn open_list(paths: &[PathBuf], trial: Trial) -> Result<Vec<Output>, UnopenedOutput> {
+/// Opens every path. Fails at the first one that cannot be written, or that is the same file as one
+/// before it, which it would replace.
+pub(crate) fn open_distinct(
+    paths: &[PathBuf],
+    trial: Trial,
+) -> Result<Vec<Output>, UnopenedOutput> {
     let mut outputs = Vec::new();
     for path in paths {
         let output = match Output::open(path, trial) {
             Ok(output) => output,
             Err(error) => return Err(UnopenedOutput::new(path, error)),
         };
-        if let Some(other) = output.same_among(&outputs) {
+        if let Some(other) = output.same_file_among(&outputs) {
             let error = OutputError::same_file(&other.path);
             return Err(UnopenedOutput::new(path, error));
         }
@@ -312,5 +317,41 @@ mod tests {
         );
         record.run_id = "x".repeat(10_000);
         assert!(file_name(&record).len() < 255);
+    }
+
+    #[test]
+    fn outputs_are_distinct_files_however_their_paths_are_spelt() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let [one, other] = ["one.json", "other.json"].map(|name| folder.path().join(name));
+        let same = folder.path().join("./one.json");
+        assert!(open_distinct(&[one.clone(), other], Trial::Create).is_ok());
+        let refused = open_distinct(&[one.clone(), same.clone()], Trial::Create);
+        assert_eq!(refused.err().map(|unopened| unopened.path), Some(same));
+        assert!(!one.exists(), "a trial leaves nothing behind");
+    }
+
+    #[test]
+    fn directory_is_an_output_only_with_a_slash() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = folder.path().to_path_buf();
+        let with_slash = PathBuf::from(format!("{}/", path.display()));
+        assert!(open_outputs(&[path], None, Trial::Create).is_err());
+        assert!(open_outputs(&[with_slash], None, Trial::Create).is_ok());
+        let unknown = folder.path().join("run.unknown");
+        assert!(open_outputs(&[unknown], None, Trial::Create).is_err());
+    }
+
+    #[test]
+    fn failure_of_one_file_does_not_keep_the_others_from_being_saved() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let vanishing = folder.path().join("vanishing");
+        std::fs::create_dir(&vanishing).unwrap();
+        let paths = [vanishing.join("one.json"), folder.path().join("two.json")];
+        let outputs = open_distinct(&paths, Trial::Create).ok().unwrap();
+        std::fs::remove_dir(&vanishing).unwrap();
+        let record = diskproof_analysis::fixture::record();
+        let saved = save_records(&record, &outputs, Verbosity::Quiet);
+        assert!(saved.is_err());
+        assert!(paths[1].exists());
     }
 }

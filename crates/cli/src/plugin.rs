@@ -3,7 +3,7 @@
 
 use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
+use crate::flags::{MeasuringFlags, SECOND_NS, parse_from_one};
 use crate::plan_file::PlanFile;
 use crate::progress_display::unanswered;
 use crate::provenance::machine_of;
@@ -97,7 +97,7 @@ struct Answer {
 
 /// Time to find the serial numbers of disks, which takes milliseconds. A disk that hangs may hold
 /// whoever asks for them, and its run, which says so, must be judged before Nagios gives up.
-const SERIALS_WITHIN: Duration = Duration::from_secs(5);
+const SERIALS_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Answer {
     /// The answer with the name of the host that is to be printed.
@@ -641,7 +641,7 @@ fn gravest_answer(runs: &[&SavedRun], now: Timestamp, max_age_ns: u64) -> Answer
 fn serials_of(path: &Path) -> Vec<String> {
     let path = path.to_owned();
     let search = Deferred::start_or_run("diskproof-probe", move || find_serials(&path));
-    match search.wait(SERIALS_WITHIN) {
+    match search.wait(SERIALS_TIMEOUT) {
         Waited::Done(serials) => serials,
         Waited::TimedOut(_) | Waited::Lost => Vec::new(),
     }
@@ -734,9 +734,9 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
         ));
     }
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
-    let data = format!(" | age={age_s}s;;{};0;", max_age_ns / SECOND);
-    let age = format_duration(age_s * SECOND);
-    let (state, text) = if age_s * SECOND > max_age_ns {
+    let data = format!(" | age={age_s}s;;{};0;", max_age_ns / SECOND_NS);
+    let age = format_duration(age_s * SECOND_NS);
+    let (state, text) = if age_s * SECOND_NS > max_age_ns {
         (State::Unknown, format!("last measured {age} ago"))
     } else if let Some(reason) = most_urgent(run) {
         (reason.state, format!("{}, {age} ago", reason.code))
@@ -1149,7 +1149,7 @@ mod tests {
             run.facts.partial = true;
             run.facts.stalled = Some(Stalled {
                 around: "reads".to_owned(),
-                lasted_ns: 8 * SECOND,
+                lasted_ns: 8 * SECOND_NS,
                 late: true,
                 has_answered: false,
                 target: Some(0),

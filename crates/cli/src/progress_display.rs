@@ -38,7 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time between two looks at a precision: computing that of a long series takes a millisecond.
-const JUDGE_EVERY: Duration = Duration::from_millis(250);
+const JUDGE_INTERVAL: Duration = Duration::from_millis(250);
 /// The figures of a workload are those of its last second: so many cells of the series.
 const RECENT_CELLS: usize = 100;
 /// The time in nanoseconds for which the requests of the workload that is measured have had no
@@ -320,7 +320,7 @@ impl ProgressDisplay {
         };
         if self.schedule.is_in_slices()
             || progress.phase != Phase::Measure
-            || self.current[index].judged.elapsed() < JUDGE_EVERY
+            || self.current[index].judged.elapsed() < JUDGE_INTERVAL
         {
             return false;
         }
@@ -390,7 +390,7 @@ impl Watch for ProgressDisplay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::SECOND;
+    use crate::flags::SECOND_NS;
     use crate::session::run_facts;
     use diskproof_model::plan::{Inserts, Plan, Stop, Task, Workload, Workloads};
     use diskproof_model::postgres::PostgresPlan;
@@ -400,7 +400,7 @@ mod tests {
         Workload {
             target,
             stop: Stop {
-                time_ns: Some(SECOND),
+                time_ns: Some(SECOND_NS),
                 ..Stop::default()
             },
             ..Workload::named(name)
@@ -419,8 +419,8 @@ mod tests {
             request_bytes: 0,
             drops: Vec::new(),
             beyond: Vec::new(),
-            expected_ns: Some(60 * SECOND),
-            deadline_ns: Some(60 * SECOND),
+            expected_ns: Some(60 * SECOND_NS),
+            deadline_ns: Some(60 * SECOND_NS),
             fill_ns: None,
         };
         let facts = run_facts(SystemTime::now(), plan, Vec::new());
@@ -457,7 +457,7 @@ mod tests {
             version: String::new(),
             loads: Vec::new(),
             rounds: 2,
-            slice_ns: SECOND,
+            slice_ns: SECOND_NS,
             trial: None,
         };
         let mut inserts = display(Task::Inserts(Inserts {

@@ -1,7 +1,7 @@
 //! Defines the eight workloads that matter to a database, with their shares of a run's time.
 //! `check` measures them, `compare` some of them on several targets.
 
-use crate::flags::{MeasuringFlags, SECOND};
+use crate::flags::{MeasuringFlags, SECOND_NS};
 use diskproof_analysis::campaign::LiveSetup;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, Layout, Stop, SyncCall, SyncPolicy, Workload,
@@ -25,7 +25,7 @@ const COMMIT_BYTES_MAX: u64 = 1 << 30;
 /// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
 /// The longest warm-up of a workload's first cell on a side. Chosen, not measured.
-const SIDE_WARMUP_NS: u64 = SECOND / 2;
+const SIDE_WARMUP_NS: u64 = SECOND_NS / 2;
 /// The time has this many parts: 7 for each of seven workloads, and 9 for the sequential writes.
 pub(crate) const TIME_PARTS: u64 = 58;
 /// Parts of the time of each workload but the sequential writes.
@@ -125,7 +125,7 @@ pub(crate) fn share_among_sides(
     if cells_ns < least_ns {
         // As a share of --time, the cells keep what they have of it now.
         let needed = least_ns as f64 * time_ns as f64 / cells_ns.max(1) as f64;
-        let needed_ns = (needed / SECOND as f64).ceil() as u64 * SECOND;
+        let needed_ns = (needed / SECOND_NS as f64).ceil() as u64 * SECOND_NS;
         return Err(format!(
             "--time {}: too short for {} workloads on {sides} {side_noun}; use at least {}",
             format_duration(time_ns),
@@ -154,9 +154,9 @@ pub(crate) fn of_all_sides(workloads: &[Workload], sides: usize) -> Vec<Workload
 
 /// Limits a workload to this time, of which a part is the warm-up, and to this many bytes.
 fn timed(workload: Workload, time_ns: u64, bytes: Option<u64>) -> Workload {
-    let mut warmup_ns = (time_ns / WARMUP_DIVISOR).min(SECOND);
+    let mut warmup_ns = (time_ns / WARMUP_DIVISOR).min(SECOND_NS);
     if let Some(bytes) = bytes {
-        let half_ns = u128::from(bytes / 2) * u128::from(SECOND) / LINK_BYTES_PER_SECOND_MAX;
+        let half_ns = u128::from(bytes / 2) * u128::from(SECOND_NS) / LINK_BYTES_PER_SECOND_MAX;
         warmup_ns = warmup_ns.min(half_ns as u64);
     }
     Workload {

@@ -4,7 +4,7 @@
 //! end.
 
 use crate::interrupt;
-use crate::output_files::{Output, OutputError, Trial, open_list, save_file};
+use crate::output_files::{Output, OutputError, Trial, open_distinct, save_file};
 use crate::plan_file::KeptFile;
 use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
 use anyhow::Context as _;
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 /// measured.
 const WAITING_MAX: usize = 65_536;
 /// The interval at which the wait for the printer beats the heartbeat and looks for Ctrl-C.
-const POLL_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A text for the thread that prints.
 enum PrinterMessage {
@@ -90,7 +90,7 @@ impl RequestPrinter {
     pub(crate) fn finish(self, heartbeat: &Heartbeat, verbosity: Verbosity) {
         drop(self.sender);
         let mut interrupted: Option<Instant> = None;
-        while let Waited::TimedOut(_) = self.thread.poll(POLL_EVERY) {
+        while let Waited::TimedOut(_) = self.thread.poll(POLL_INTERVAL) {
             heartbeat.beat();
             if interrupt::signal().is_some()
                 && interrupted.get_or_insert_with(Instant::now).elapsed()
@@ -203,7 +203,7 @@ impl SharedPrinter {
     pub(crate) fn open_files(&mut self, ours: &[PathBuf], trial: Trial) -> Result<(), String> {
         let mut paths: Vec<PathBuf> = self.saved_to.iter().cloned().collect();
         paths.extend(self.lock().file_paths());
-        let files = match open_list(&paths, trial) {
+        let files = match open_distinct(&paths, trial) {
             Ok(files) => files,
             Err(unopened) => return Err(self.cannot_open(&unopened.path, &unopened.error)),
         };
@@ -212,7 +212,7 @@ impl SharedPrinter {
             let Ok(output) = Output::open(path, Trial::Permission) else {
                 continue;
             };
-            if let Some(same) = output.same_among(&files) {
+            if let Some(same) = output.same_file_among(&files) {
                 return Err(self.cannot_open(same.path(), &OutputError::same_file(path)));
             }
         }

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 pub const FENCES: usize = 10;
 /// The longest wait for an answer: for the last rank to come to a fence. Chosen: the ranks of a job
 /// start within seconds.
-pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The longest that a wait goes on before it looks for Ctrl-C: a user does not notice the delay.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The most bytes of an answer. A longer one comes from no launcher.
 const LINE_BYTES_MAX: usize = 4096;
 
@@ -75,7 +75,7 @@ impl Connection<'_> {
     /// to `fences`, also when a later one fails.
     fn enter_all(&mut self, fences: &mut Vec<Fence>) -> Result<(), FenceFailure> {
         self.socket
-            .set_read_timeout(Some(LOOK_EVERY))
+            .set_read_timeout(Some(POLL_INTERVAL))
             .map_err(|_| FenceFailure::Closed)?;
         let answer = self.request("cmd=init pmi_version=1 pmi_subversion=1")?;
         if value(&answer, "rc") != Some("0") {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn run_enters_and_leaves_each_fence() {
         let (socket, launcher) = launcher(99, INIT);
-        let taken = take_part(socket, ANSWER_WITHIN, &Counting::default());
+        let taken = take_part(socket, ANSWER_TIMEOUT, &Counting::default());
         assert_eq!(taken.failure, None);
         assert_eq!(taken.fences.len(), FENCES);
         for fence in &taken.fences {
@@ -235,7 +235,7 @@ mod tests {
     fn closed_socket_is_noticed_at_once() {
         let (socket, theirs) = UnixStream::pair().unwrap();
         drop(theirs);
-        let taken = take_part(socket, ANSWER_WITHIN, &Counting::default());
+        let taken = take_part(socket, ANSWER_TIMEOUT, &Counting::default());
         assert_eq!(taken.failure, Some(FenceFailure::Closed));
     }
 }

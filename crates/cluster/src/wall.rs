@@ -12,9 +12,9 @@ const OWN_REFERENCE: &str = "7F7F0101";
 /// The reference of a chrony that is not synchronised yet.
 const NO_REFERENCE: &str = "00000000";
 /// The longest that chronyc may take. It answers in milliseconds where its service runs.
-const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause before the answer is looked for again. Chosen, not measured.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A bound of the error of the wall clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub fn wall_bound(
 pub fn chrony_bound_ns(start: impl FnOnce(&mut Command) -> io::Result<Child>) -> Option<u64> {
     let mut chronyc = Command::new("chronyc");
     chronyc.args(["-c", "tracking"]);
-    let line = first_line(&mut chronyc, start, ANSWER_WITHIN)?;
+    let line = first_line(&mut chronyc, start, ANSWER_TIMEOUT)?;
     tracking_bound_ns(&line)
 }
 
@@ -107,7 +107,7 @@ fn first_line(
             // It may have ended meanwhile.
             let _ = program.kill();
         }
-        std::thread::sleep(LOOK_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     if !program.wait().ok()?.success() {
         return None;

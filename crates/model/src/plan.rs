@@ -5,7 +5,7 @@ use crate::files::FilesPlan;
 use crate::group::{Group, groups};
 use crate::layers::LayersPlan;
 use crate::observed::LikePlan;
-use crate::secrets::without_secrets;
+use crate::secrets::command_without_secrets;
 use crate::surface::{DataSheet, Survey};
 use crate::sustain::SustainPlan;
 use crate::sweep::SweepPlan;
@@ -511,7 +511,7 @@ pub struct Origin {
 
 /// Versions up to 0.2.0 saved passwords.
 fn read_argv<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    Vec::deserialize(deserializer).map(without_secrets)
+    Vec::deserialize(deserializer).map(command_without_secrets)
 }
 
 impl Origin {
@@ -519,7 +519,7 @@ impl Origin {
     pub fn new(verb: impl Into<String>, argv: Vec<String>) -> Self {
         Self {
             verb: verb.into(),
-            argv: without_secrets(argv),
+            argv: command_without_secrets(argv),
         }
     }
 

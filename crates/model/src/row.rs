@@ -217,7 +217,7 @@ impl Row {
                 cells.push(CellOverTime {
                     middle_s: (start_ns + length_ns / 2.0) / 1e9,
                     length_s: length_ns / 1e9,
-                    cell: *cell,
+                    counts: *cell,
                 });
             }
         }
@@ -250,7 +250,7 @@ pub struct CellOverTime {
     /// The length in seconds.
     pub length_s: f64,
     /// The events in the cell.
-    pub cell: Cell,
+    pub counts: Cell,
 }
 
 /// A part of the measured time with its own rate.
@@ -460,13 +460,13 @@ mod tests {
     /// 990 requests took 1 ms, and up to 100 had no answer for 5 s.
     #[test]
     fn requests_without_an_answer_count_for_the_longest_latency_and_the_percentiles() {
-        const MS: u64 = 1_000_000;
+        const MILLISECOND_NS: u64 = 1_000_000;
         let mut histogram = LatencyHistogram::new();
-        histogram.record_many(MS, 990);
+        histogram.record_many(MILLISECOND_NS, 990);
         let with = |requests| {
             let hang = Hang {
                 since_ns: 0,
-                lasted_ns: 5000 * MS,
+                lasted_ns: 5000 * MILLISECOND_NS,
                 requests,
                 late: true,
             };
@@ -480,10 +480,13 @@ mod tests {
         let few = with(5);
         assert_eq!(
             (few.max, few.p90, few.mean),
-            (5000 * MS, plain.p90, plain.mean)
+            (5000 * MILLISECOND_NS, plain.p90, plain.mean)
         );
         let many = with(100);
-        assert_eq!((many.max, many.p50, many.p99), (5000 * MS, plain.p50, None));
+        assert_eq!(
+            (many.max, many.p50, many.p99),
+            (5000 * MILLISECOND_NS, plain.p50, None)
+        );
     }
 
     #[test]

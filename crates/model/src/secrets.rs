@@ -26,7 +26,7 @@ const PLAIN_ENDS: [&str; 3] = ["file", "path", "id"];
 /// A command line without its secrets: values of keys that name one, also as the next word, and
 /// what stands between `:` and `@`.
 #[must_use]
-pub fn without_secrets(argv: Vec<String>) -> Vec<String> {
+pub fn command_without_secrets(argv: Vec<String>) -> Vec<String> {
     let mut hidden = Vec::with_capacity(argv.len());
     let mut is_secret = false;
     for word in argv {
@@ -67,7 +67,7 @@ fn is_long_flag(word: &str) -> bool {
 /// A text, such as an error message, without the secrets in it: `key=value`, also with blanks
 /// around the sign and quotes around the value, and `user:secret@host`.
 #[must_use]
-pub fn without_secret(text: &str) -> String {
+pub fn text_without_secrets(text: &str) -> String {
     hide_logins(&hide_values(text))
 }
 
@@ -255,7 +255,7 @@ mod tests {
 
     fn line(words: &str) -> String {
         let words = words.split(' ').map(str::to_owned).collect();
-        without_secrets(words).join(" ")
+        command_without_secrets(words).join(" ")
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
             ("host=h password=S3c?a&ret=b", "host=h password=(hidden)"),
             ("use job: mail a@b", "use job: mail a@b"),
         ] {
-            assert_eq!(without_secrets(vec![word.to_owned()]), [hidden]);
+            assert_eq!(command_without_secrets(vec![word.to_owned()]), [hidden]);
         }
     }
 
@@ -364,7 +364,7 @@ mod tests {
             ),
             ("a token=x", "a token=(hidden)"),
         ] {
-            assert_eq!(without_secret(text), hidden);
+            assert_eq!(text_without_secrets(text), hidden);
         }
     }
 
@@ -379,7 +379,7 @@ mod tests {
             "--filename=a:b:c",
             "user@host:/path",
         ] {
-            assert_eq!(without_secret(text), text);
+            assert_eq!(text_without_secrets(text), text);
         }
     }
 }

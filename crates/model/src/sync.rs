@@ -1,5 +1,5 @@
-//! The call or the flag that makes writes durable, and the number of writes that each call covers.
-//! Public as part of `plan`.
+//! Says how writes are made durable: by which call or flag, and for how many writes at once. Public
+//! as part of `plan`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ pub struct RangeSync {
     pub wait_before: bool,
     /// It writes the changed pages back.
     pub write: bool,
-    /// It waits for those.
+    /// It waits for the pages that this call writes back.
     pub wait_after: bool,
 }
 
@@ -130,5 +130,52 @@ impl WriteFlag {
             Self::OpenSync => "O_SYNC",
             Self::RwfDsync => "RWF_DSYNC",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a policy says of itself.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Answers {
+        is_per_write: bool,
+        is_ongoing: bool,
+        needs_threads: bool,
+    }
+
+    fn assert_answers(policy: SyncPolicy, expected: [bool; 3]) {
+        let [is_per_write, is_ongoing, needs_threads] = expected;
+        let expected = Answers {
+            is_per_write,
+            is_ongoing,
+            needs_threads,
+        };
+        let answers = Answers {
+            is_per_write: policy.is_per_write(),
+            is_ongoing: policy.is_ongoing(),
+            needs_threads: policy.needs_threads(),
+        };
+        assert_eq!(answers, expected, "{policy:?}");
+    }
+
+    /// A queue cannot make a single write durable (RWF_DSYNC), nor share a sync among threads.
+    #[test]
+    fn policies_differ_in_when_writes_are_durable_and_in_what_can_do_it() {
+        let call = SyncCall::Fdatasync;
+        assert_answers(SyncPolicy::None, [false, false, false]);
+        assert_answers(SyncPolicy::AtEnd, [false, false, false]);
+        assert_answers(SyncPolicy::Every { writes: 1, call }, [true, true, false]);
+        assert_answers(SyncPolicy::Every { writes: 2, call }, [false, true, false]);
+        for (flag, needs_threads) in [
+            (WriteFlag::OpenDsync, false),
+            (WriteFlag::OpenSync, false),
+            (WriteFlag::RwfDsync, true),
+        ] {
+            assert_answers(SyncPolicy::WithWrite { flag }, [true, true, needs_threads]);
+        }
+        assert_answers(SyncPolicy::Shared { call }, [true, true, true]);
+        assert_answers(SyncPolicy::OtherDescriptor { call }, [true, true, true]);
     }
 }

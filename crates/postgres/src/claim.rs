@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 /// or a run that looks if the cluster was left. Chosen: both end in moments unless the disk hangs.
 pub(crate) const IN_USE_FOR: Duration = Duration::from_secs(10);
 /// The pause before a claim is tried again: a user does not notice it.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Tries a claim until no other process holds the directory, but no longer than `in_use_for`.
 pub(crate) fn claim_within(
@@ -37,7 +37,7 @@ pub(crate) fn claim_within(
     loop {
         match claim() {
             Err(OpenError::InUse { .. }) if begun.elapsed() < in_use_for => {
-                std::thread::sleep(POLL);
+                std::thread::sleep(POLL_INTERVAL);
             }
             claimed => return claimed,
         }

@@ -21,15 +21,15 @@ use std::time::{Duration, Instant};
 
 /// The longest that a start may take, with initdb. That writes 40 MB, for which a slow disk may
 /// take a minute.
-const START_WITHIN: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the
 /// guard goes on for as long as it takes. Chosen, not measured.
-const END_WITHIN: Duration = Duration::from_secs(75);
+const END_TIMEOUT: Duration = Duration::from_secs(75);
 /// The time for the guard to notice that its server has ended, and to say how. Chosen: many of
 /// its looks.
-const EXPLAIN_WITHIN: Duration = Duration::from_secs(2);
+const EXPLAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause before a wait for the guard or for its server looks again: a user does not notice it.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A cluster that runs in a directory of the target, until it is ended or dropped.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Cluster {
 
     /// Waits until the guard has started the server, then until the server accepts a session.
     fn wait_until_ready(&self, stop: &StopCheck) -> Result<(), PostgresError> {
-        let deadline = Instant::now() + START_WITHIN;
+        let deadline = Instant::now() + START_TIMEOUT;
         self.wait_for_process(stop, deadline)?;
         while Instant::now() < deadline {
             if stop() {
@@ -106,7 +106,7 @@ impl Cluster {
                 Err(PostgresError::Connection(_) | PostgresError::Statement { .. }) => {}
                 Err(error) => return Err(error),
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Err(not_started())
     }
@@ -117,7 +117,7 @@ impl Cluster {
             if stop() {
                 return Err(PostgresError::Stopped);
             }
-            match self.lines.recv_timeout(POLL) {
+            match self.lines.recv_timeout(POLL_INTERVAL) {
                 Ok(line) if line == STARTED => return Ok(()),
                 Ok(line) => return Err(server_error(&line)),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -194,7 +194,7 @@ impl Cluster {
         drop(self.unclaimed.take());
         drop(self.lifeline.take());
         let target = self.path.parent().unwrap_or(Path::new("."));
-        let longest = Instant::now() + END_WITHIN;
+        let longest = Instant::now() + END_TIMEOUT;
         let end = match deadline {
             Some(deadline) => deadline.min(longest),
             None => longest,
@@ -271,7 +271,7 @@ fn server_error(line: &str) -> PostgresError {
 fn not_started() -> PostgresError {
     PostgresError::Server(format!(
         "it did not start within {} s",
-        START_WITHIN.as_secs()
+        START_TIMEOUT.as_secs()
     ))
 }
 
@@ -309,7 +309,7 @@ fn cause(error: PostgresError, lines: &Receiver<String>) -> PostgresError {
     if matches!(error, PostgresError::Server(_)) {
         return error;
     }
-    match lines.recv_timeout(EXPLAIN_WITHIN) {
+    match lines.recv_timeout(EXPLAIN_TIMEOUT) {
         Ok(line) => server_error(&line),
         Err(_) => error,
     }

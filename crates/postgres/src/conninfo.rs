@@ -19,7 +19,7 @@ const PORT_DEFAULT: u16 = 5432;
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
 /// The time for each host without connect_timeout, and with one by which libpq would wait forever.
 /// Chosen, not measured.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// The smallest time that libpq takes for connect_timeout; a smaller one counts as this.
 const CONNECT_SECONDS_MIN: u64 = 2;
 /// A longer connect_timeout counts as this. Chosen: a watcher that waits longer looks dead.
@@ -446,7 +446,7 @@ fn setting(
 /// The time for each host by the value of connect_timeout.
 fn connect_within(timeout: Option<String>) -> Result<Duration, String> {
     let Some(text) = timeout else {
-        return Ok(CONNECT_WITHIN);
+        return Ok(CONNECT_TIMEOUT);
     };
     let seconds: i64 = text
         .trim()
@@ -454,7 +454,7 @@ fn connect_within(timeout: Option<String>) -> Result<Duration, String> {
         .map_err(|_| "connect_timeout is not a number of seconds".to_owned())?;
     Ok(match u64::try_from(seconds) {
         // libpq would wait forever.
-        Ok(0) | Err(_) => CONNECT_WITHIN,
+        Ok(0) | Err(_) => CONNECT_TIMEOUT,
         Ok(seconds) => Duration::from_secs(seconds.clamp(CONNECT_SECONDS_MIN, CONNECT_SECONDS_MAX)),
     })
 }

@@ -24,7 +24,7 @@ const VERSION_IO: u32 = 160_000;
 const VERSION_IO_BYTES: u32 = 180_000;
 /// The longest that a server may take for the views. It takes milliseconds unless it is overloaded
 /// or stopped.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The version as a number and as a text.
 const VERSION: &str = "SELECT current_setting('server_version_num'), \
@@ -151,7 +151,7 @@ impl StatSession {
         let stop = StopCheck::clone(stop);
         let mut client = PostgresClient::log_in(stream, stop, Some(deadline), &config, tls)
             .map_err(|error| info.with_password_remedy(error))?;
-        client.set_deadline(Instant::now() + ANSWER_WITHIN);
+        client.set_deadline(Instant::now() + ANSWER_TIMEOUT);
         Self::describe(client, host.address_text(), is_local)
     }
 
@@ -195,7 +195,7 @@ impl StatSession {
 
     /// Reads all counters. After an error the session is of no use.
     pub fn read(&mut self) -> Result<ServerCounters, PostgresError> {
-        self.client.set_deadline(Instant::now() + ANSWER_WITHIN);
+        self.client.set_deadline(Instant::now() + ANSWER_TIMEOUT);
         let timing = ServerTiming::from_row(first_row(self.client.query(TIMING)?));
         let io = if self.version >= VERSION_IO {
             self.read_io(timing)?

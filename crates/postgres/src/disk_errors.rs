@@ -43,16 +43,16 @@ const MEMORY_OBJECTS: [&str; 2] = ["shared memory segment", "semaphores"];
 /// The severities of lines about something that was not done.
 const SEVERITIES: [&str; 3] = ["PANIC:", "FATAL:", "ERROR:"];
 
-/// The name of the first error of a disk that a text tells, such as `EIO` in `PANIC: could not
-/// write to file "pg_wal/x": Input/output error`; `None` where it tells none.
+/// The name of the first error of a disk that a text contains, such as `EIO` in `PANIC: could not
+/// write to file "pg_wal/x": Input/output error`; `None` where it contains none.
 pub(crate) fn disk_errno(text: &str) -> Option<&'static str> {
     if MEMORY_OBJECTS.iter().any(|object| text.contains(object)) {
         return None;
     }
-    let told = DISK_ERRORS
+    let found = DISK_ERRORS
         .iter()
-        .find(|words| text.contains(&format!(": {}", words.text)))?;
-    Some(told.errno)
+        .find(|error| text.contains(&format!(": {}", error.text)))?;
+    Some(found.errno)
 }
 
 /// The first line of a log that says that the disk failed a request; `None` without one.

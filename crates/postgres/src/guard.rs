@@ -8,7 +8,7 @@
 use crate::claim::{IN_USE_FOR, claim_left, claim_made, claim_within};
 use crate::cluster_files::{self, DATA_NAME};
 use crate::program_log::ProgramLog;
-use crate::server_processes::{ENDING_TIMES, POLL, Parent, end_processes};
+use crate::server_processes::{ENDING_TIMES, POLL_INTERVAL, Parent, end_processes};
 use crate::user::{GuardUser, ServerUser};
 use diskproof_device::{
     ClaimedDirectory, OpenError, ending_signals, report_line, spawn_with_limit_of_user,
@@ -42,7 +42,7 @@ pub(crate) const STAYS: &str = "stays: ";
 
 /// The time for a server to end in order. It writes to the disk what it has changed: at most the
 /// shared buffers of 64 MB. Chosen, not measured.
-const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(40);
+const SHUT_DOWN_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// The settings of the server. They keep it to itself: no network, nothing outside its directory,
 /// no work beside the measured one. WAL segments are kept and recycled, as on a busy server.
@@ -259,7 +259,7 @@ impl GuardArguments {
                 return Ok(EndedProgram { end, log });
             }
             if orders.takes_restart() {
-                shut_down(&mut child, orders, SHUT_DOWN_WITHIN)?;
+                shut_down(&mut child, orders, SHUT_DOWN_TIMEOUT)?;
                 if !orders.is_end_due() {
                     let end = ProgramEnd::Ordered;
                     return Ok(EndedProgram { end, log });
@@ -270,7 +270,7 @@ impl GuardArguments {
                 let end = ProgramEnd::Ordered;
                 return Ok(EndedProgram { end, log });
             }
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -304,7 +304,7 @@ fn shut_down(child: &mut Child, orders: &GuardOrders, within: Duration) -> std::
         if begun.elapsed() >= within {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -318,7 +318,7 @@ fn end_child(child: &mut Child, signal: Signal, within: Duration) -> std::io::Re
             child.kill()?;
             break;
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -376,7 +376,7 @@ impl GuardOrders {
     /// directory is made.
     fn wait_for_first(&self) -> FirstOrder {
         while !self.is_end_due() && !self.made.load(Ordering::SeqCst) {
-            std::thread::sleep(POLL);
+            std::thread::sleep(POLL_INTERVAL);
         }
         if self.made.load(Ordering::SeqCst) {
             FirstOrder::Made

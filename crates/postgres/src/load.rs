@@ -23,7 +23,7 @@ const CREATE: &str = "CREATE TABLE commits (session int, at timestamptz, filler 
 const SEGMENTS: usize = 6;
 /// The longest that the server may take to end the sessions of a load. Chosen: it takes
 /// milliseconds unless the disk hangs.
-const SESSIONS_END_WITHIN: Duration = Duration::from_secs(10);
+const SESSIONS_END_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause before the number of sessions is read again.
 const SESSIONS_POLL: Duration = Duration::from_millis(5);
 /// The first version in which a session can be made to report its counters: 15, with
@@ -32,7 +32,7 @@ const VERSION_FORCED_REPORT: u32 = 15;
 /// Makes a session report its counters when this statement ends.
 const FORCE_REPORT: &str = "SELECT pg_stat_force_next_flush()";
 /// The time between two reports of a load's progress: as often as other measurements report.
-const PROGRESS_EVERY: Duration = Duration::from_millis(50);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The result of one slice of a load.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -225,7 +225,7 @@ fn wait_for_end_of_sessions(session: &mut PostgresClient) -> Result<(), Postgres
     let begun = Instant::now();
     let others = "SELECT count(*) FROM pg_stat_activity \
                   WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
-    while session.value(others)? != "0" && begun.elapsed() < SESSIONS_END_WITHIN {
+    while session.value(others)? != "0" && begun.elapsed() < SESSIONS_END_TIMEOUT {
         std::thread::sleep(SESSIONS_POLL);
     }
     Ok(())
@@ -263,7 +263,7 @@ fn run_sessions(
         drop(starting);
         while threads.iter().any(|thread| !thread.is_finished()) {
             progress(count.load(Ordering::Relaxed));
-            std::thread::sleep(PROGRESS_EVERY.min(time));
+            std::thread::sleep(PROGRESS_INTERVAL.min(time));
         }
         let mut results = Vec::new();
         for thread in threads {

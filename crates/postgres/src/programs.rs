@@ -18,7 +18,7 @@ const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgs
 const SEARCHED: &str = "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin";
 
 /// The longest that a program may take to print its version. Also a busy machine prints it at once.
-const VERSION_WITHIN: Duration = Duration::from_secs(10);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The programs of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub fn find_programs(
             }
         })?,
     };
-    Programs::in_folder(&folder, VERSION_WITHIN)
+    Programs::in_folder(&folder, VERSION_TIMEOUT)
 }
 
 /// The first directory of the search path with a server, else that of the newest installed one.

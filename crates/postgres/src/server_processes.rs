@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 /// The pause before the guard looks again for ended processes and for orders. A longer one would
 /// delay every start of a server, a shorter one would use the processor during the measurement.
-pub(crate) const POLL: Duration = Duration::from_millis(10);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The names of the processes that belong to a server. A shell that entered its data directory has
 /// another name.
 const PROCESS_NAMES: [&str; 2] = ["postgres", "postmaster"];
-/// The pause in place of [`POLL`] while a disk holds a process, perhaps for hours.
+/// The pause in place of [`POLL_INTERVAL`] while a disk holds a process, perhaps for hours.
 const PATIENT_POLL: Duration = Duration::from_secs(1);
 
 /// The times at which the processes of a server are ended by force. Each begins where the one
@@ -119,7 +119,7 @@ fn end_processes_by(
             }
         }
         std::thread::sleep(if age < times.give_up_after {
-            POLL
+            POLL_INTERVAL
         } else {
             PATIENT_POLL
         });

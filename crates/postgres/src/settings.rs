@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// The longest that a server may take to use a changed setting. It reads its settings within
 /// moments.
-const READ_WITHIN: Duration = Duration::from_secs(10);
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The pause before the value that the server uses is read again.
 const READ_POLL: Duration = Duration::from_millis(5);
 
@@ -122,7 +122,7 @@ impl Cluster {
         drop(session);
         let begun = Instant::now();
         while !self.has_value(name, value, stop)? {
-            if begun.elapsed() > READ_WITHIN {
+            if begun.elapsed() > READ_TIMEOUT {
                 let what = format!("{name} did not become {value}");
                 return Err(PostgresError::Protocol(what));
             }

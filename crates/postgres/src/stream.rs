@@ -22,13 +22,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The pause before another try to connect to a server whose queue of connections is full. Chosen,
 /// not measured.
-const RETRY_EVERY: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 /// The shortest time for a TCP connection, even where the deadline has passed: the standard library
 /// refuses a timeout of zero.
 const CONNECT_TIME_MIN: Duration = Duration::from_millis(1);
 /// The longest that the socket waits before the session looks for Ctrl-C and its deadline: a user
 /// does not notice the delay.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The most that a server may send for one request: the widest view has 80 rows of 300 bytes. The
 /// client keeps an answer whole, and small rows take 20 times their size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -99,7 +99,7 @@ impl ServerStream {
 /// The outcome of a wait of the socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitOutcome {
-    /// The socket waited for [`LOOK_EVERY`], or until a signal, and nothing came.
+    /// The socket waited for [`POLL_INTERVAL`], or until a signal, and nothing came.
     NothingCame,
     /// Something came, or the client did not read.
     NotNeeded,
@@ -110,7 +110,7 @@ pub(crate) enum WaitOutcome {
 pub(crate) struct Turn {
     /// True if the next read may wait for the server.
     may_wait: AtomicBool,
-    /// True if the socket was not ready within [`LOOK_EVERY`].
+    /// True if the socket was not ready within [`POLL_INTERVAL`].
     has_waited: AtomicBool,
     /// Bytes that the server may still send.
     bytes_left: AtomicUsize,
@@ -156,8 +156,8 @@ impl TurnSocket {
         turn: &Arc<Turn>,
         secret: Option<Vec<u8>>,
     ) -> io::Result<Self> {
-        set_socket_timeout(&stream.socket, Timeout::Recv, Some(LOOK_EVERY))?;
-        set_socket_timeout(&stream.socket, Timeout::Send, Some(LOOK_EVERY))?;
+        set_socket_timeout(&stream.socket, Timeout::Recv, Some(POLL_INTERVAL))?;
+        set_socket_timeout(&stream.socket, Timeout::Send, Some(POLL_INTERVAL))?;
         Ok(Self {
             stream,
             turn: Arc::clone(turn),
@@ -244,7 +244,7 @@ fn connect_unix(path: &Path, deadline: Instant) -> Result<UnixStream, PostgresEr
                 return Ok(stream);
             }
             Err(Errno::AGAIN) if Instant::now() < deadline => {
-                std::thread::sleep(RETRY_EVERY);
+                std::thread::sleep(RETRY_INTERVAL);
             }
             Err(Errno::AGAIN) => return Err(PostgresError::TimedOut),
             Err(error) => return Err(PostgresError::Unreachable(error.into())),

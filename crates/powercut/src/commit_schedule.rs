@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The time between two control pages. With a longer one, a rotating disk could write all of them
 /// to its platter within the pause, and none would be at risk. A much shorter one would make the
 /// next sync slow.
-pub(crate) const CONTROL_EVERY: Duration = Duration::from_millis(5);
+pub(crate) const CONTROL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Bursts and pauses, the same for all streams of a run.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The time between two commits of a stream on the simulated disk: about that of an SSD.
 const STEP: Duration = Duration::from_millis(1);
-/// The steps between two control pages, as on a real disk (`CONTROL_EVERY`).
+/// The steps between two control pages, as on a real disk (`CONTROL_INTERVAL`).
 const CONTROL_STEPS: u64 = 5;
 /// The steps between two reports: some writes are in flight at the cut, as on a real disk.
 const REPORT_STEPS: u64 = 8;

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 /// The longest time between two reports, even if nothing was written. The log takes a silence of a
 /// minute for the cut.
-pub(crate) const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const SIGN_OF_LIFE_INTERVAL: Duration = Duration::from_secs(1);
 /// The age up to which a run reports all news. Chosen: most cuts come within it.
 const ALL_NEWS_UNTIL: Duration = Duration::from_secs(600);
 /// The time between two reports of an older run, but for that of the first control page. With it
 /// the log of a run with the most workers has room for five days (`log_store::LOG_BYTES_MAX`).
-const NEWS_EVERY: Duration = Duration::from_millis(300);
+const NEWS_INTERVAL: Duration = Duration::from_millis(300);
 /// A pause has begun when no commit was seen for this time: longer than a commit takes on a
 /// rotating disk, which has several in a burst.
 const PAUSE_AFTER: Duration = Duration::from_millis(10);
@@ -54,14 +54,14 @@ impl ReportPace {
             self.last_commit = now.clone();
         }
         let age = time_between(&self.reported, now);
-        if age >= SIGN_OF_LIFE_EVERY {
+        if age >= SIGN_OF_LIFE_INTERVAL {
             return true;
         }
         if now.counts == self.reported.counts {
             return false;
         }
         Duration::from_nanos(now.elapsed_ns) < ALL_NEWS_UNTIL
-            || age >= NEWS_EVERY
+            || age >= NEWS_INTERVAL
             || self.is_first_at_risk(now)
     }
 
@@ -96,7 +96,7 @@ fn time_between(earlier: &RunProgress, later: &RunProgress) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commit_schedule::{CONTROL_EVERY, CommitSchedule};
+    use crate::commit_schedule::{CONTROL_INTERVAL, CommitSchedule};
     use crate::log_store::{LOG_BYTES_MAX, reports_within};
     use crate::run::{RunDescription, WORKERS_MAX};
 
@@ -140,7 +140,7 @@ mod tests {
             if is_burst && commit_end.is_none() {
                 commit_end = Some(step + commit_steps);
             }
-            if step.is_multiple_of(CONTROL_EVERY.as_millis() as u64) {
+            if step.is_multiple_of(CONTROL_INTERVAL.as_millis() as u64) {
                 now.counts[control] += 1;
             }
             now.elapsed_ns += STEP.as_nanos() as u64;

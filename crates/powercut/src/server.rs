@@ -14,7 +14,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A writer reports at least every second (`SIGN_OF_LIFE_EVERY`), so one that is silent for a
+/// A writer reports at least every second (`SIGN_OF_LIFE_INTERVAL`), so one that is silent for a
 /// minute was cut.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 

@@ -2,7 +2,7 @@
 //! Writes only through what the gate opened, in the bursts and pauses of `commit_schedule`.
 
 use crate::client::LogClient;
-use crate::commit_schedule::{CONTROL_EVERY, CommitSchedule};
+use crate::commit_schedule::{CONTROL_INTERVAL, CommitSchedule};
 use crate::error::CutError;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
 use crate::report_pace::ReportPace;
@@ -23,15 +23,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The pause between two looks at the progress, which may be reported. The time that the log takes
-/// to confirm a report comes on top. Chosen: less than `CONTROL_EVERY`, so that each control page
-/// is reported before the next one.
-const REPORT_EVERY: Duration = Duration::from_millis(2);
+/// to confirm a report comes on top. Chosen: less than `CONTROL_INTERVAL`, so that each control
+/// page is reported before the next one.
+const REPORT_INTERVAL: Duration = Duration::from_millis(2);
 /// The longest that threads may take to end: a disk without power may never answer. Chosen, not
 /// measured.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause of a wait before it looks again: for threads that end, and for a stream that is ahead
 /// of the log. It is well below a commit on most disks, so that a wait costs no commits.
-const POLL: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A run that is ready to start.
 #[derive(Debug)]
@@ -374,7 +374,7 @@ impl RunState {
         let mut number = 0;
         while !self.stop.load(Ordering::SeqCst) {
             let wait = match stream.kind {
-                StreamKind::Control => CONTROL_EVERY,
+                StreamKind::Control => CONTROL_INTERVAL,
                 _ => schedule.time_until_commit(self.start.elapsed()),
             };
             let is_ahead =
@@ -382,7 +382,7 @@ impl RunState {
             if stream.kind == StreamKind::Control {
                 std::thread::sleep(wait);
             } else if is_ahead || !wait.is_zero() {
-                std::thread::sleep(wait.clamp(POLL, 10 * POLL));
+                std::thread::sleep(wait.clamp(POLL_INTERVAL, 10 * POLL_INTERVAL));
                 continue;
             }
             number += 1;
@@ -440,7 +440,7 @@ fn report_until_end(
             return Ok(last.clone());
         }
         is_last = decide(last) == NextStep::Stop || state.stop.load(Ordering::SeqCst);
-        std::thread::sleep(REPORT_EVERY);
+        std::thread::sleep(REPORT_INTERVAL);
     }
 }
 
@@ -460,7 +460,7 @@ fn wait_for_threads(threads: &[JoinHandle<()>], timeout: Duration) -> ThreadsEnd
         if Instant::now() >= end {
             return ThreadsEnd::Held;
         }
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     ThreadsEnd::All
 }

@@ -33,23 +33,23 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 
 fn record_row(record: &Record, figure: &Figure<'_>) -> String {
     let key = &figure.key;
-    let mut path = "";
-    let mut model = "";
-    let mut serial = "";
-    if let Some(target) = record.targets.get(key.target) {
-        path = &target.path;
-        if let Some(disk) = target.disks().next() {
-            model = disk.model.as_deref().unwrap_or_default();
-            serial = disk.serial.as_deref().unwrap_or_default();
-        }
-    }
+    let target = record.targets.get(key.target);
+    let first_disk = target.and_then(|target| target.disks().next());
+    let path = match target {
+        Some(target) => target.path.as_str(),
+        None => "",
+    };
+    let (model, serial) = match first_disk {
+        Some(disk) => (disk.model.as_deref(), disk.serial.as_deref()),
+        None => (None, None),
+    };
     [
         text_cell(&record.run_id),
         text_cell(&record.started),
         text_cell(&record.host.name),
         text_cell(path),
-        text_cell(model),
-        text_cell(serial),
+        text_cell(model.unwrap_or_default()),
+        text_cell(serial.unwrap_or_default()),
         text_cell(&key.subject),
         text_cell(key.op),
         text_cell(&figure.name()),
@@ -225,6 +225,10 @@ fn sum_row(sum: &FleetSum, workload: &WorkloadSum, metric: &str, figure: &Estima
 /// Joins the cells of a row in the order of [`FLEET_HEADING`]. Each cell has the name of its
 /// column; a column without a cell is empty.
 fn fleet_line(named_cells: &[(&str, String)]) -> String {
+    for (name, text) in named_cells {
+        let has_column = FLEET_HEADING.split(',').any(|column| column == *name);
+        debug_assert!(has_column, "no column {name} for {text}");
+    }
     let mut line = Vec::new();
     for column in FLEET_HEADING.split(',') {
         let cell = named_cells.iter().find(|(name, _)| *name == column);

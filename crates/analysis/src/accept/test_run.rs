@@ -52,7 +52,7 @@ impl AcceptTest {
         for (piece, result) in batch.pieces.iter().zip(moved) {
             self.measured.wall_ns += result.ns;
             self.measured.run_ns += result.ns;
-            let told = match batch.pass {
+            let counted = match batch.pass {
                 Pass::Write => {
                     let accepted = accepted_bytes(*piece, result);
                     self.measured.writes.add(accepted.bytes, accepted.ns);
@@ -68,8 +68,8 @@ impl AcceptTest {
                 }
             };
             match &mut self.steps {
-                Steps::Whole(pass) => pass.add(&mut self.measured, batch.pass, *piece, &told),
-                Steps::Probe(probe) => probe.add(&mut self.measured, batch.pass, *piece, &told),
+                Steps::Whole(pass) => pass.add(&mut self.measured, batch.pass, *piece, &counted),
+                Steps::Probe(probe) => probe.add(&mut self.measured, batch.pass, *piece, &counted),
             }
         }
     }

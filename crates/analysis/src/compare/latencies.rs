@@ -34,11 +34,11 @@ const DISPERSION_MIN: f64 = 1e-9;
 /// From this quantile on a percentile is about long latencies, below it about typical ones. The
 /// mean varies by the long ones, so its error is computed at this quantile. Chosen: of the compared
 /// percentiles p50 lies below it, p99 and p99.9 beyond.
-const TAIL_FROM: f64 = 0.9;
+const TAIL_QUANTILE_MIN: f64 = 0.9;
 
 /// The disk stalled in a cell of the series that has less than this share of the median number of
 /// operations. Chosen, not measured: it must lie below the usual variation of cells.
-const STALLED_BELOW: f64 = 0.8;
+const STALLED_SHARE: f64 = 0.8;
 
 /// A figure of a latency distribution.
 #[derive(Debug, Clone, Copy)]
@@ -210,7 +210,7 @@ impl<'a> OpLatencies<'a> {
         // Independent latencies make the rate of a closed loop vary by their dispersion over their
         // number (renewal theory). A few stalls hide how typical latencies wander. Below the tail
         // all variation of the rate is therefore attributed to the typical ones.
-        let dispersion = if quantile < TAIL_FROM {
+        let dispersion = if quantile < TAIL_QUANTILE_MIN {
             self.distribution.typical_dispersion()
         } else {
             self.distribution.dispersion()
@@ -245,7 +245,7 @@ impl<'a> OpLatencies<'a> {
         }
         let mut sorted = counts.clone();
         sorted.sort_by(f64::total_cmp);
-        let flowing_min = STALLED_BELOW * sorted[sorted.len() / 2];
+        let flowing_min = STALLED_SHARE * sorted[sorted.len() / 2];
         let mut flowing = counts.clone();
         flowing.retain(|count| *count >= flowing_min);
         let flowing_widening = match flowing.len() {
@@ -280,7 +280,7 @@ impl<'a> OpLatencies<'a> {
             return None;
         }
         let error_if_independent = (self.distribution.dispersion() / count as f64).sqrt();
-        let latencies_per_independent = self.latencies_per_independent(TAIL_FROM)?;
+        let latencies_per_independent = self.latencies_per_independent(TAIL_QUANTILE_MIN)?;
         Some(error_if_independent * latencies_per_independent.sqrt())
     }
 }

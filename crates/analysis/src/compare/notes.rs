@@ -413,4 +413,47 @@ mod tests {
             &format!("The measured times differ widely: {name} ("),
         );
     }
+
+    #[test]
+    fn run_that_ended_early_or_did_not_settle_has_a_note() {
+        let (mut a, mut b) = (fixture_as("a"), fixture_as("b"));
+        for record in [&mut a, &mut b] {
+            for row in &mut record.measurements {
+                row.figures.settled = Some(true);
+            }
+        }
+        let begins = |notes: &[String], beginning: &str| {
+            notes.iter().filter(|note| note.contains(beginning)).count()
+        };
+        let whole = notes_of(&[&a], &[&b]);
+        assert_eq!(begins(&whole, "ended early"), 0);
+        assert_eq!(begins(&whole, "had not settled"), 0);
+        a.partial = true;
+        b.measurements[1].figures.settled = Some(false);
+        let notes = notes_of(&[&a], &[&b]);
+        assert_eq!(begins(&notes, "ended early"), 1);
+        let name = &b.measurements[1].data.workload.name;
+        assert_note(
+            &notes,
+            &format!("The rate had not settled at the end: {name} in"),
+        );
+    }
+
+    /// Runs are named as long as a line of a terminal holds them.
+    #[test]
+    fn note_names_three_busy_runs_and_counts_four() {
+        let mut records = Vec::new();
+        for id in ["a", "b", "c", "d"] {
+            let mut record = fixture_as(id);
+            record.host.cpus = 4;
+            record.host.load_average = Some("5.0 1.0 1.0".to_owned());
+            records.push(record);
+        }
+        let [a, b, c, d] = &records[..] else {
+            panic!("four records");
+        };
+        let counts = |notes: &[String]| notes.iter().any(|note| note.starts_with("4 of 4 runs"));
+        assert!(!counts(&notes_of(&[a], &[b, c])));
+        assert!(counts(&notes_of(&[a, d], &[b, c])));
+    }
 }

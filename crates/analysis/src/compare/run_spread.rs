@@ -15,7 +15,7 @@ use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 const EARLIER_FREEDOM_MIN: usize = 2;
 /// Two variances differ if chance alone makes them so different with less than this probability:
 /// the usual 5 %.
-const UNEQUAL_BELOW: f64 = 0.05;
+const UNEQUAL_P_MAX: f64 = 0.05;
 
 /// The variation of a figure from run to run, as standard deviations of its logarithm.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -119,7 +119,7 @@ fn variances_differ(a: Repetitions<'_>, b: Repetitions<'_>) -> bool {
     let distribution =
         FisherSnedecor::new(freedom_a, freedom_b).expect("degrees of freedom are positive");
     let below = distribution.cdf(variance_a / variance_b);
-    2.0 * below.min(1.0 - below) < UNEQUAL_BELOW
+    2.0 * below.min(1.0 - below) < UNEQUAL_P_MAX
 }
 
 #[cfg(test)]

@@ -106,7 +106,7 @@ pub(super) fn burst(values: &[f64]) -> f64 {
 
 /// From this many values on their correlation is known well enough to widen the interval: batches
 /// of four leave ten. Chosen, not measured.
-const CORRELATED_FROM: usize = 4 * BATCHES_MIN;
+const CORRELATED_VALUES_MIN: usize = 4 * BATCHES_MIN;
 
 /// An interval of a mean.
 struct MeanInterval {
@@ -119,7 +119,7 @@ struct MeanInterval {
 /// The interval of the mean of values in the order in which they were measured; `None` of fewer
 /// than three.
 fn mean_interval(values: &[f64]) -> Option<MeanInterval> {
-    if values.len() >= CORRELATED_FROM
+    if values.len() >= CORRELATED_VALUES_MIN
         && let Some(means) = batch_means(values)
     {
         return Some(MeanInterval {

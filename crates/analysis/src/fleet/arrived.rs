@@ -163,7 +163,7 @@ mod tests {
         RunTime { start_ns, end_ns }
     }
 
-    const SECOND: i128 = 1_000_000_000;
+    const SECOND_NS: i128 = 1_000_000_000;
     const STARTED: &str = "2026-11-20T10:00:00Z";
 
     fn announced(machine: Option<&str>, rank: Option<u32>) -> Hello {
@@ -196,7 +196,7 @@ mod tests {
             machine: machine.map(str::to_owned),
             is_complete: true,
             comparison: None,
-            time: Some(time(start_ns, start_ns + SECOND)),
+            time: Some(time(start_ns, start_ns + SECOND_NS)),
         }
     }
 
@@ -204,13 +204,13 @@ mod tests {
     fn ranks_and_machine_ids_prove_a_repetition() {
         let (one, other) = (Some("m1"), Some("m2"));
         for (own, announced_machine, rank, after_ns, expected) in [
-            (None, None, None, 20 * SECOND, Repetition::Possible),
+            (None, None, None, 20 * SECOND_NS, Repetition::Possible),
             (None, None, Some(3), 1, Repetition::Certain),
-            (one, one, None, 10 * SECOND, Repetition::Possible),
-            (one, one, None, 10 * SECOND + 1, Repetition::Certain),
-            (one, None, None, 20 * SECOND, Repetition::Possible),
-            (one, other, None, 20 * SECOND, Repetition::None),
-            (one, other, Some(3), 20 * SECOND, Repetition::None),
+            (one, one, None, 10 * SECOND_NS, Repetition::Possible),
+            (one, one, None, 10 * SECOND_NS + 1, Repetition::Certain),
+            (one, None, None, 20 * SECOND_NS, Repetition::Possible),
+            (one, other, None, 20 * SECOND_NS, Repetition::None),
+            (one, other, Some(3), 20 * SECOND_NS, Repetition::None),
             (one, one, Some(3), 0, Repetition::None),
         ] {
             let run = later(own, rank, after_ns);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn other_work_repeats_nothing() {
-        let run = later(None, Some(3), SECOND);
+        let run = later(None, Some(3), SECOND_NS);
         let mut announcements = vec![announced(None, Some(3)); 4];
         announcements[0].host = "db2".to_owned();
         announcements[1].rank = Some(4);

@@ -4,7 +4,7 @@
 //! every host.
 
 use super::launch::Launch;
-use super::machines::rows_of_machines;
+use super::machines::separate_machines;
 use super::row::{FindingOfRow, Row, RowScope, RunOfRow, Value};
 use super::spread::Sample;
 use crate::compare::{
@@ -142,7 +142,7 @@ impl Groups {
                 .push(row);
         }
         for rows in rows_by_names.into_values() {
-            self.rows.extend(rows_of_machines(rows));
+            self.rows.extend(separate_machines(rows));
         }
     }
 

@@ -35,16 +35,16 @@ pub(super) fn judged_rows(
     margin: f64,
 ) -> JudgedRows {
     let Some(reference) = reference else {
-        return by_each_other(groups, margin);
+        return judge_by_each_other(groups, margin);
     };
     match second_look(groups, reference, margin) {
         Some(judged) => judged,
-        None => by_reference(groups, reference, margin),
+        None => judge_by_reference(groups, reference, margin),
     }
 }
 
 /// Judges each row by the others of its group.
-fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
+fn judge_by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
     let mut judged = Vec::new();
     for kind in 0..groups.kinds.len() {
         judged.push(judge_group(
@@ -63,7 +63,7 @@ fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
 
 /// Judges each row by the scales of a saved fleet. A suspect of it of which nothing was judged
 /// stays one.
-fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
+fn judge_by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
     let distances = distances_by_reference(groups, reference, &BTreeSet::new());
     JudgedRows {
         basis: FleetBasis::Reference,

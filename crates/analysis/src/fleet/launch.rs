@@ -42,11 +42,11 @@ impl Launch {
 
     /// Returns `true` if runs of one host name may be of different machines: of two machine ids,
     /// or at the same time; or under another rank and another kernel.
-    pub(super) fn may_be_elsewhere(&self, other: &Self) -> bool {
+    pub(super) fn may_be_other_machine(&self, other: &Self) -> bool {
         if self.is_of_one_comparison(other) {
             return false;
         }
-        if self.is_elsewhere(other) || self.is_at_once(other) {
+        if self.is_surely_other_machine(other) || self.overlaps(other) {
             return true;
         }
         if self.rank == other.rank {
@@ -61,7 +61,7 @@ impl Launch {
     }
 
     /// Returns `true` if both are certainly of different machines.
-    fn is_elsewhere(&self, other: &Self) -> bool {
+    fn is_surely_other_machine(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
             (Some(machine), Some(other_machine)) => machine != other_machine,
             (None, _) | (_, None) => false,
@@ -69,7 +69,7 @@ impl Launch {
     }
 
     /// Returns `true` if both measured at the same time, as one process after the other does not.
-    pub(super) fn is_at_once(&self, other: &Self) -> bool {
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
         match (self.time, other.time) {
             (Some(time), Some(other_time)) => {
                 time.overlaps(other_time) && !self.is_of_one_comparison(other)
@@ -84,7 +84,7 @@ impl Launch {
 
     /// Returns `true` if the records prove that both are of one machine, or on one disk. Clones
     /// that measured one after the other look the same.
-    pub(super) fn is_of_same_place(&self, other: &Self) -> bool {
+    pub(super) fn is_surely_same_place(&self, other: &Self) -> bool {
         let is_on_same_disks = self.is_on_known_disks && other.is_on_known_disks;
         let is_same_machine = self.machine.is_some() && self.machine == other.machine;
         let is_same_boot = self.boot_id.is_some() && self.boot_id == other.boot_id;
@@ -166,8 +166,8 @@ mod tests {
     #[test]
     fn runs_that_overlap_are_of_two_machines() {
         let first = launch(0, MEASURED);
-        assert!(first.may_be_elsewhere(&launch(0, MEASURED)));
-        assert!(!first.may_be_elsewhere(&launch(0, LATER)));
+        assert!(first.may_be_other_machine(&launch(0, MEASURED)));
+        assert!(!first.may_be_other_machine(&launch(0, LATER)));
     }
 
     #[test]
@@ -176,15 +176,15 @@ mod tests {
             comparison: Some("c".to_owned()),
             ..launch(rank, MEASURED)
         });
-        assert!(!sides[0].may_be_elsewhere(&sides[1]));
+        assert!(!sides[0].may_be_other_machine(&sides[1]));
     }
 
     #[test]
     fn machine_ids_decide_before_time_and_rank() {
         let first = on_machine("m", launch(0, MEASURED));
-        assert!(first.may_be_elsewhere(&on_machine("n", launch(0, LATER))));
-        assert!(!first.may_be_elsewhere(&on_machine("m", launch(1, LATER))));
-        assert!(first.is_of_same_place(&on_machine("m", launch(1, LATER))));
+        assert!(first.may_be_other_machine(&on_machine("n", launch(0, LATER))));
+        assert!(!first.may_be_other_machine(&on_machine("m", launch(1, LATER))));
+        assert!(first.is_surely_same_place(&on_machine("m", launch(1, LATER))));
     }
 
     /// The next launch gives a host another rank, and a machine that was restarted in between has
@@ -192,11 +192,11 @@ mod tests {
     #[test]
     fn another_rank_under_another_kernel_is_another_machine() {
         let first = under_kernel("k", launch(0, MEASURED));
-        assert!(!first.may_be_elsewhere(&under_kernel("k", launch(1, LATER))));
-        assert!(!first.may_be_elsewhere(&under_kernel("l", launch(0, LATER))));
+        assert!(!first.may_be_other_machine(&under_kernel("k", launch(1, LATER))));
+        assert!(!first.may_be_other_machine(&under_kernel("l", launch(0, LATER))));
         let other = under_kernel("l", launch(1, LATER));
-        assert!(first.may_be_elsewhere(&other));
-        assert!(!on_machine("m", first).may_be_elsewhere(&on_machine("m", other)));
+        assert!(first.may_be_other_machine(&other));
+        assert!(!on_machine("m", first).may_be_other_machine(&on_machine("m", other)));
     }
 
     #[test]
@@ -205,17 +205,17 @@ mod tests {
             time: None,
             ..launch(1, LATER)
         };
-        assert!(launch(0, MEASURED).may_be_elsewhere(&without_time));
+        assert!(launch(0, MEASURED).may_be_other_machine(&without_time));
     }
 
     /// Nothing proves that clones which measured one after the other are one machine.
     #[test]
     fn place_needs_a_proof() {
-        assert!(!launch(0, MEASURED).is_of_same_place(&launch(0, LATER)));
+        assert!(!launch(0, MEASURED).is_surely_same_place(&launch(0, LATER)));
         let disks = [MEASURED, LATER].map(|time| Launch {
             is_on_known_disks: true,
             ..launch(0, time)
         });
-        assert!(disks[0].is_of_same_place(&disks[1]));
+        assert!(disks[0].is_surely_same_place(&disks[1]));
     }
 }

@@ -7,19 +7,20 @@ use super::row::{Row, RowScope, RunOfRow};
 use diskproof_model::comparison::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One row or more for each machine that these rows are of. The rows must differ in rank alone.
-pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
+/// Returns one row or more for each machine that these rows are of. The rows have one host name and
+/// one target, and differ in rank alone.
+pub(super) fn separate_machines(rows: Vec<Row>) -> Vec<Row> {
     let names: BTreeSet<(&str, &str)> = rows
         .iter()
         .map(|row| (row.host.as_str(), row.target.as_str()))
         .collect();
     debug_assert!(names.len() <= 1, "rows of several names: {names:?}");
-    let mut machines = BTreeSet::new();
+    let mut machine_ids = BTreeSet::new();
     for run in rows.iter().flat_map(|row| &row.runs) {
-        machines.extend(run.launch.machine.clone());
+        machine_ids.extend(run.launch.machine.clone());
     }
-    if machines.len() < 2 {
-        return rows_of_machine(rows);
+    if machine_ids.len() < 2 {
+        return separate_overlapping_runs(rows);
     }
     let mut rows_by_machine: BTreeMap<Option<String>, Vec<Row>> = BTreeMap::new();
     for row in rows {
@@ -29,12 +30,12 @@ pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
     }
     let mut separated = Vec::new();
     for rows in rows_by_machine.into_values() {
-        separated.extend(rows_of_machine(rows));
+        separated.extend(separate_overlapping_runs(rows));
     }
     separated
 }
 
-/// Splits a row by the machines of its runs. Runs of unknown machines stay together.
+/// Splits a row by the machine ids of its runs. Runs without a machine id stay together.
 fn split_by_machine(mut row: Row) -> BTreeMap<Option<String>, Row> {
     let mut rows: BTreeMap<Option<String>, Row> = BTreeMap::new();
     for run in std::mem::take(&mut row.runs) {
@@ -55,21 +56,22 @@ fn split_by_machine(mut row: Row) -> BTreeMap<Option<String>, Row> {
     rows
 }
 
-/// The rows of runs whose machine ids do not differ: one row, one for each rank, or one for each
-/// run.
-fn rows_of_machine(rows: Vec<Row>) -> Vec<Row> {
+/// Separates rows whose runs do not differ in machine id: into one row, one for each rank, or one
+/// for each run. They stay one row unless two of their runs may be of different machines.
+fn separate_overlapping_runs(rows: Vec<Row>) -> Vec<Row> {
     let mut separated = Vec::new();
-    if !has_pair(&rows, |one, other| {
-        one.launch.may_be_elsewhere(&other.launch)
-    }) {
+    let is_of_one_machine = !has_pair(&rows, |one, other| {
+        one.launch.may_be_other_machine(&other.launch)
+    });
+    if is_of_one_machine {
         separated.extend(joined_row(rows));
         return separated;
     }
     for row in rows {
-        let is_of_several = has_pair(std::slice::from_ref(&row), |one, other| {
-            one.launch.is_at_once(&other.launch)
+        let has_overlap = has_pair(std::slice::from_ref(&row), |one, other| {
+            one.launch.overlaps(&other.launch)
         });
-        if is_of_several {
+        if has_overlap {
             separated.extend(row_for_each_run(row));
         } else {
             separated.extend(joined_row(vec![row]));
@@ -80,12 +82,12 @@ fn rows_of_machine(rows: Vec<Row>) -> Vec<Row> {
 
 /// Returns `true` if any two runs of these rows match.
 fn has_pair(rows: &[Row], is_match: impl Fn(&RunOfRow, &RunOfRow) -> bool) -> bool {
-    let mut runs_before: Vec<&RunOfRow> = Vec::new();
+    let mut earlier_runs: Vec<&RunOfRow> = Vec::new();
     for run in rows.iter().flat_map(|row| &row.runs) {
-        if runs_before.iter().any(|other| is_match(run, other)) {
+        if earlier_runs.iter().any(|other| is_match(run, other)) {
             return true;
         }
-        runs_before.push(run);
+        earlier_runs.push(run);
     }
     false
 }
@@ -95,7 +97,7 @@ fn row_for_each_run(mut row: Row) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in std::mem::take(&mut row.runs) {
         let scope = RowScope::Run(run.run.run_id.clone());
-        let mut row_of_run = row_without_runs(&row, scope, Some(at_once_reason()));
+        let mut row_of_run = row_without_runs(&row, scope, Some(overlap_reason()));
         row_of_run.runs.push(run);
         rows.push(row_of_run);
     }
@@ -117,7 +119,8 @@ fn row_without_runs(row: &Row, scope: RowScope, identity: Option<Reason>) -> Row
     }
 }
 
-/// One row of the runs of all these, without a rank where they differ in it; `None` of no rows.
+/// Joins the runs of all rows in one, which has no rank if the rows differ in it; `None` without
+/// rows.
 fn joined_row(rows: Vec<Row>) -> Option<Row> {
     let mut rows = rows.into_iter();
     let mut joined = rows.next()?;
@@ -132,7 +135,7 @@ fn joined_row(rows: Vec<Row>) -> Option<Row> {
         .runs
         .iter()
         .skip(1)
-        .all(|run| run.launch.is_of_same_place(&first.launch));
+        .all(|run| run.launch.is_surely_same_place(&first.launch));
     if !is_proven && joined.identity.is_none() {
         joined.identity = Some(unproven_reason());
     }
@@ -150,7 +153,7 @@ fn other_machine_reason() -> Reason {
 }
 
 /// The reason of a row that the time separates from others.
-fn at_once_reason() -> Reason {
+fn overlap_reason() -> Reason {
     Reason {
         code: "at-once".to_owned(),
         why: "runs of this name overlap in time, so they are of several machines. Each run is a \

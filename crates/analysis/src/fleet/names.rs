@@ -42,54 +42,54 @@ pub(super) fn row_names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
 
 /// Ways to name a row, the shortest first. A host takes the first one by which its rows differ.
 const NAMINGS: [fn(&Row, TargetKind) -> String; 8] = [
-    by_host,
-    by_disks,
-    by_target,
-    by_rank,
-    by_rank_and_target,
-    by_scope,
-    by_scope_and_target,
-    by_serials,
+    name_with_host,
+    name_with_disks,
+    name_with_target,
+    name_with_rank,
+    name_with_rank_and_target,
+    name_with_scope,
+    name_with_scope_and_target,
+    name_with_serials,
 ];
 
 /// The host alone. A device shows its disk at once, because its path may change at each boot.
-fn by_host(row: &Row, kind: TargetKind) -> String {
+fn name_with_host(row: &Row, kind: TargetKind) -> String {
     match kind {
-        TargetKind::BlockDevice => by_disks(row, kind),
+        TargetKind::BlockDevice => name_with_disks(row, kind),
         TargetKind::Directory | TargetKind::File => row.host.clone(),
     }
 }
 
-fn by_disks(row: &Row, _kind: TargetKind) -> String {
+fn name_with_disks(row: &Row, _kind: TargetKind) -> String {
     format!("{}{}", row.host, disks_text(row))
 }
 
-fn by_target(row: &Row, _kind: TargetKind) -> String {
+fn name_with_target(row: &Row, _kind: TargetKind) -> String {
     format!("{} {}", row.host, row.target)
 }
 
 /// Ranks of one launcher on one host often measure the same target.
-fn by_rank(row: &Row, _kind: TargetKind) -> String {
+fn name_with_rank(row: &Row, _kind: TargetKind) -> String {
     format!("{}{}", row.host, rank_text(row))
 }
 
-fn by_rank_and_target(row: &Row, _kind: TargetKind) -> String {
+fn name_with_rank_and_target(row: &Row, _kind: TargetKind) -> String {
     format!("{}{} {}", row.host, rank_text(row), row.target)
 }
 
 /// Machines of one name are named by what distinguishes them.
-fn by_scope(row: &Row, _kind: TargetKind) -> String {
+fn name_with_scope(row: &Row, _kind: TargetKind) -> String {
     format!("{}{}{}", row.host, rank_text(row), scope_text(row))
 }
 
-fn by_scope_and_target(row: &Row, kind: TargetKind) -> String {
-    format!("{} {}", by_scope(row, kind), row.target)
+fn name_with_scope_and_target(row: &Row, kind: TargetKind) -> String {
+    format!("{} {}", name_with_scope(row, kind), row.target)
 }
 
-fn by_serials(row: &Row, kind: TargetKind) -> String {
+fn name_with_serials(row: &Row, kind: TargetKind) -> String {
     format!(
         "{} {}",
-        by_rank_and_target(row, kind),
+        name_with_rank_and_target(row, kind),
         row.serials.join(" + ")
     )
 }
@@ -160,11 +160,11 @@ mod tests {
     fn directories_of_a_host_are_named_by_the_first_property_that_differs() {
         let by_disk = [row("db1", "sda", "/a"), row("db1", "sdb", "/b")];
         assert_eq!(directory_names(&by_disk), ["db1 sda", "db1 sdb"]);
-        let by_target = [row("db1", "sda", "/a"), row("db1", "sda", "/b")];
-        assert_eq!(directory_names(&by_target), ["db1 /a", "db1 /b"]);
-        let mut by_rank = [row("db1", "sda", "/a"), row("db1", "sda", "/a")];
-        (by_rank[0].rank, by_rank[1].rank) = (Some(0), Some(1));
-        assert_eq!(directory_names(&by_rank), ["db1 #0", "db1 #1"]);
+        let name_with_target = [row("db1", "sda", "/a"), row("db1", "sda", "/b")];
+        assert_eq!(directory_names(&name_with_target), ["db1 /a", "db1 /b"]);
+        let mut name_with_rank = [row("db1", "sda", "/a"), row("db1", "sda", "/a")];
+        (name_with_rank[0].rank, name_with_rank[1].rank) = (Some(0), Some(1));
+        assert_eq!(directory_names(&name_with_rank), ["db1 #0", "db1 #1"]);
     }
 
     #[test]

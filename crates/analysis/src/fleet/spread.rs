@@ -29,7 +29,7 @@ const EFFICIENCY: f64 = 0.37;
 const MEDIAN_VARIANCE: f64 = 1.57;
 /// From this many rows on, median and spread of all rows are as good as those of the others alone:
 /// one row more hardly moves them, and a sort for each row would take too long.
-const ALL_ROWS_FROM: usize = 31;
+const ALL_ROWS_MIN: usize = 31;
 /// From this many rows on, the tails can be seen: the far quantile is then that of fifteen values.
 const TAIL_ROWS_MIN: usize = 30;
 /// The tails are assumed to be heavier than they look, by this much in the ratio of far to near.
@@ -186,7 +186,7 @@ pub(super) fn judge_among(scale: &FleetScale, samples: &[Sample]) -> Vec<Distanc
     if samples.len() < ROWS_MIN {
         return Vec::new();
     }
-    if samples.len() >= ALL_ROWS_FROM {
+    if samples.len() >= ALL_ROWS_MIN {
         return judge_suspects(scale, samples, samples);
     }
     let mut distances = Vec::new();
@@ -405,7 +405,7 @@ fn deviations(samples: &[Sample]) -> Vec<Deviation> {
         return Vec::new();
     }
     let values = sorted(samples.iter().map(|sample| sample.log_speed));
-    let usual_of_all = if samples.len() >= ALL_ROWS_FROM {
+    let usual_of_all = if samples.len() >= ALL_ROWS_MIN {
         Some(MedianSpread::of_ordered(&values))
     } else {
         None

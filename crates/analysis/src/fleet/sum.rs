@@ -254,8 +254,8 @@ fn workload_sum(
         op: kind,
         slots: iops.len(),
         overlap: mean(&overlaps).min(1.0),
-        iops: over_slots(&iops, "1/s"),
-        throughput: over_slots(&throughput, "B/s"),
+        iops: mean_of_slots(&iops, "1/s"),
+        throughput: mean_of_slots(&throughput, "B/s"),
         latencies: merged_latencies(members, name, kind),
     })
 }
@@ -313,7 +313,7 @@ fn rates_of(member: &Member<'_>, slot: &MeasuredSlot, op: &SlottedOp, time: Time
 }
 
 /// The mean over the slots. Its interval takes the slots as independent (Student's t).
-fn over_slots(values: &[f64], unit: &str) -> Estimate {
+fn mean_of_slots(values: &[f64], unit: &str) -> Estimate {
     let count = values.len();
     let half_width = if count < 2 {
         None

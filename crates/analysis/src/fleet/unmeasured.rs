@@ -103,7 +103,7 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
             row.host == target.host
                 && row.target == target.target
                 && row.runs.iter().any(|run| {
-                    !run.values.is_empty() && !run.launch.may_be_elsewhere(&target.launch)
+                    !run.values.is_empty() && !run.launch.may_be_other_machine(&target.launch)
                 })
         });
         if !has_figures {

@@ -9,8 +9,8 @@ use super::credit::{
     uncertain_amount,
 };
 use super::plateau::{
-    LEVEL_DIFFERENCE_MAX, PLATEAUS_NS_MIN, Plateau, USES_CREDIT_ABOVE, has_fallen, highest_rate,
-    is_long, plateau,
+    CREDIT_RATE_RATIO, LEVEL_DIFFERENCE_MAX, Plateau, TOTAL_PLATEAU_NS_MIN, has_fallen,
+    highest_rate, is_long, plateau,
 };
 use super::stretch::{Role, Stretch, Unit};
 
@@ -50,7 +50,7 @@ impl Bucket {
 
     /// Returns `true` if a rate is above the base for more than counting and the machine explain.
     pub(crate) fn is_above(&self, rate: f64) -> bool {
-        rate > USES_CREDIT_ABOVE * self.base
+        rate > CREDIT_RATE_RATIO * self.base
     }
 }
 
@@ -295,7 +295,7 @@ fn bucket_of_plateaus(
     rows.sort_unstable();
     rows.dedup();
     let is_sure = rows.len() > 1 || fallen_members.iter().any(|member| is_long(member));
-    if fallen_members.is_empty() || total_ns < PLATEAUS_NS_MIN || !is_sure {
+    if fallen_members.is_empty() || total_ns < TOTAL_PLATEAU_NS_MIN || !is_sure {
         return None;
     }
     let spent_ns = members

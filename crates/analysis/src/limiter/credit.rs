@@ -47,7 +47,7 @@ pub(super) fn cells_in_order(
             cells.push(PlacedCell {
                 start_ns: stretch.start_ns + number as f64 * stretch.cell_ns,
                 moved: *moved,
-                is_empty: own_plateau.is_some_and(|plateau| number >= plateau.from),
+                is_empty: own_plateau.is_some_and(|plateau| number >= plateau.first_cell),
             });
         }
     }

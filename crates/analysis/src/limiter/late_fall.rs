@@ -2,7 +2,7 @@
 
 use super::credit::is_paid;
 use super::plateau::{
-    PLATEAUS_NS_MIN, Plateau, SHALLOWER_FALL_MIN, has_fallen, highest_rate, plateau,
+    Plateau, SHALLOWER_FALL_MIN, TOTAL_PLATEAU_NS_MIN, has_fallen, highest_rate, plateau,
 };
 use super::stretch::{Role, Stretch, Unit};
 use crate::estimate::is_of_limiter;
@@ -42,7 +42,7 @@ fn late_fall_in(stretches: &[Stretch], end_ns: f64, unit: Unit) -> Option<LateFa
     let late: Vec<Plateau<'_>> = stretches
         .iter()
         .filter_map(|stretch| plateau(stretch, unit))
-        .filter(|plateau| plateau.start_ns() >= end_ns - PLATEAUS_NS_MIN)
+        .filter(|plateau| plateau.start_ns() >= end_ns - TOTAL_PLATEAU_NS_MIN)
         .filter(|plateau| is_of_limiter(&plateau.counts))
         .collect();
     for first in &late {

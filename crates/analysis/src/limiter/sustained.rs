@@ -2,7 +2,7 @@
 //! those of the base.
 
 use super::bucket::Bucket;
-use super::plateau::USES_CREDIT_ABOVE;
+use super::plateau::CREDIT_RATE_RATIO;
 use super::stretch::{Stretch, per_second, request_amount};
 
 /// A row is compared with the base in batches of this length.
@@ -82,7 +82,7 @@ fn batches_of_row(stretches: &[Stretch], row: usize, bucket: &Bucket) -> Vec<Bat
         let batch_cells = (BATCH_NS / stretch.cell_ns).ceil().max(1.0) as usize;
         // A batch may hold two requests more by the place of its ends alone.
         let rate_of_request = request_amount(stretch, bucket.unit) * 1e9 / BATCH_NS;
-        let rate_max = USES_CREDIT_ABOVE * bucket.base + 2.0 * rate_of_request;
+        let rate_max = CREDIT_RATE_RATIO * bucket.base + 2.0 * rate_of_request;
         let mut cells_before = 0;
         for cells in stretch.moved(bucket.unit).chunks(batch_cells) {
             let start_ns = cells_before as f64 * stretch.cell_ns;

@@ -9,9 +9,9 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::record::Record;
 use diskproof_model::window::SliceOp;
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Of a workload of the fixture, its pause before it included.
-const TURN_NS: u64 = 6 * SECOND;
+const TURN_NS: u64 = 6 * SECOND_NS;
 
 /// Lets all operations of a measurement pass at these counts per cell of 10 ms.
 fn set_pace(m: &mut Measurement, per_cell: impl Fn(u64) -> u64) {
@@ -39,7 +39,7 @@ fn set_pace(m: &mut Measurement, per_cell: impl Fn(u64) -> u64) {
 /// credit ends two seconds after the deep reads begin; the streams before the random mix refill it.
 fn on_volume(run: &mut FixtureRun) {
     for (number, m) in (0u64..).zip(&mut run.measurements) {
-        m.start_ns = number * TURN_NS + SECOND;
+        m.start_ns = number * TURN_NS + SECOND_NS;
         match m.workload.name.as_str() {
             "random-read-d32" => set_pace(m, |cell| if cell < 200 { 30 } else { 15 }),
             "random-write-d32" => set_pace(m, |_| 15),
@@ -87,7 +87,7 @@ fn figure_before_a_fall_in_the_last_second_is_undecided() {
             let list = &mut run.facts.plan.workload_task_mut().unwrap().list;
             list.truncate(4);
             for (number, m) in (0u64..).zip(&mut run.measurements) {
-                m.start_ns = number * TURN_NS + SECOND;
+                m.start_ns = number * TURN_NS + SECOND_NS;
                 let end = (m.wall_ns - fall_ns) / 10_000_000;
                 if m.workload.name == "random-read-d32" {
                     set_pace(m, |cell| if cell < end { 30 } else { 15 });
@@ -150,7 +150,7 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
     let burst = measurements.remove(3);
     let mut kept = burst.clone();
     set_pace(&mut kept, |_| 15);
-    kept.start_ns += 5 * SECOND;
+    kept.start_ns += 5 * SECOND_NS;
     let dropped = DroppedSlice {
         target: 0,
         workload: burst.workload.name.clone(),
@@ -193,11 +193,11 @@ fn dropped_workloads_without_a_row_show_the_burst_of_a_search() {
         let list = &mut run.facts.plan.workload_task_mut().unwrap().list;
         *list = vec![row.workload.clone(), burst.clone()];
         set_pace(&mut row, |_| 15);
-        row.start_ns += 6 * SECOND;
+        row.start_ns += 6 * SECOND_NS;
         let mut other = row.clone();
         other.workload.name = "depth-16".to_owned();
         other.workload.depth = 16;
-        other.start_ns += 6 * SECOND;
+        other.start_ns += 6 * SECOND_NS;
         let dropped = DroppedSlice {
             target: 0,
             workload: burst.name.clone(),
@@ -321,12 +321,12 @@ fn passed_until(ns: u64) -> u64 {
     const SPENT_NS: u64 = 33_300_000_000;
     let burst_ns = ns.min(SPENT_NS) as u128;
     let base_ns = ns.saturating_sub(SPENT_NS) as u128;
-    ((2500 * burst_ns + 700 * base_ns) / u128::from(SECOND)) as u64
+    ((2500 * burst_ns + 700 * base_ns) / u128::from(SECOND_NS)) as u64
 }
 
 /// Rounds of five seconds, whose borders lie within cells of 1.28 s, as in a long run.
 fn rounds_with_long_cells(rounds: u64) -> Vec<Stretch> {
-    const ROUND_NS: u64 = 5 * SECOND;
+    const ROUND_NS: u64 = 5 * SECOND_NS;
     let block_bytes = 4096;
     let mut series = TimeSeries::new(1_280_000_000);
     while series.cells.len() as u64 * series.interval_ns < rounds * ROUND_NS {
@@ -370,7 +370,7 @@ fn credit_counts_what_lies_between_whole_cells_of_its_rounds() {
     let stretches = rounds_with_long_cells(40);
     let moved: f64 = stretches.iter().flat_map(|one| &one.requests).sum();
     assert!(
-        (moved - passed_until(200 * SECOND) as f64).abs() <= 40.0,
+        (moved - passed_until(200 * SECOND_NS) as f64).abs() <= 40.0,
         "{moved}"
     );
     let found = find_bucket(&stretches).unwrap();
@@ -385,7 +385,7 @@ fn credit_counts_what_lies_between_whole_cells_of_its_rounds() {
 fn rows_that_do_not_wait_for_the_disk_use_no_credit() {
     let record = fixture::changed(|run| {
         for (number, m) in (0u64..).zip(&mut run.measurements) {
-            m.start_ns = number * TURN_NS + SECOND;
+            m.start_ns = number * TURN_NS + SECOND_NS;
             match m.workload.name.as_str() {
                 "random-read-d1" => {
                     set_pace(m, |_| 3000);

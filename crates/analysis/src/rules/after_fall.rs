@@ -157,7 +157,7 @@ mod tests {
     use crate::fixture;
     use diskproof_model::window::{SliceOp, TimeSlice};
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     /// A limiter of 1000 requests per second, whose credit ended after ten seconds.
     const FALL: Fall = Fall {
@@ -174,8 +174,8 @@ mod tests {
             ..SliceOp::default()
         };
         TimeSlice {
-            start_ns: start_s * SECOND,
-            wall_ns: wall_s * SECOND,
+            start_ns: start_s * SECOND_NS,
+            wall_ns: wall_s * SECOND_NS,
             ops: [(OpKind::Read, op)].into_iter().collect(),
             slot: None,
         }

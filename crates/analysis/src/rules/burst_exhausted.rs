@@ -32,11 +32,11 @@ pub(super) const RULE: Rule = Rule {
 const BURST_RATE_SHARE_MIN: f64 = 0.9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
-    by_credit(record).or_else(|| by_fall(record))
+    known_credit_diagnosis(record).or_else(|| fall_diagnosis(record))
 }
 
 /// The credits that the whole run on each target shows.
-pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
+pub(super) fn known_credit_diagnosis(record: &Record) -> Option<Diagnosis> {
     let mut diagnosis: Option<Diagnosis> = None;
     for credit in disk_credits(record) {
         if may_be_cache(record, credit) {
@@ -55,7 +55,7 @@ pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
 }
 
 /// A fall of single workloads, to a rate that is even or too short to tell.
-fn by_fall(record: &Record) -> Option<Diagnosis> {
+fn fall_diagnosis(record: &Record) -> Option<Diagnosis> {
     let fallen = credits_of_falls(record).into_iter().next()?;
     let claim = credit_diagnosis(record, &fallen.credit).claim;
     Some(

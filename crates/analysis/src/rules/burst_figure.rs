@@ -25,14 +25,14 @@ pub(super) const RULE: Rule = Rule {
 
 /// A rate above this multiple of that after a late fall may be one of a burst. Smaller differences
 /// are those from workload to workload. Chosen, not measured.
-const TIMES_LATE_RATE: f64 = 1.1;
+const LATE_RATE_RATIO_MIN: f64 = 1.1;
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let Some(mut found) = by_credit(record) else {
-        return by_late_falls(record);
+    let Some(mut found) = known_credit_diagnosis(record) else {
+        return late_fall_diagnosis(record);
     };
     // Of another target, whose credit is not known.
-    if let Some(late) = by_late_falls(record) {
+    if let Some(late) = late_fall_diagnosis(record) {
         found.claim = format!("{} {}", found.claim, late.claim);
         found.remedy = format!("{} {}", found.remedy, late.remedy);
         found.evidence.extend(late.evidence);
@@ -40,7 +40,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(found)
 }
 
-fn by_credit(record: &Record) -> Option<Diagnosis> {
+fn known_credit_diagnosis(record: &Record) -> Option<Diagnosis> {
     let of_falls = ended_by_falls(record);
     let mut ended: Vec<BurstCredit> = record.burst_credits.clone();
     ended.extend(of_falls);
@@ -73,7 +73,7 @@ struct LateBurst<'a> {
 
 /// Falls in the last second of a run: too late to prove a limiter, and too even for chance. What
 /// was faster before may be a burst.
-fn by_late_falls(record: &Record) -> Option<Diagnosis> {
+fn late_fall_diagnosis(record: &Record) -> Option<Diagnosis> {
     let mut bursts: Vec<LateBurst<'_>> = Vec::new();
     for target in 0..record.targets.len() {
         bursts.extend(late_burst(record, target));
@@ -109,7 +109,7 @@ fn late_burst(record: &Record, target: usize) -> Option<LateBurst<'_>> {
     let mut faster: Vec<Measured<'_>> = Vec::new();
     for measured in real_rows(record) {
         let row = measured.row;
-        let is_faster = rate_of(row, fall.unit) > TIMES_LATE_RATE * fall.after;
+        let is_faster = rate_of(row, fall.unit) > LATE_RATE_RATIO_MIN * fall.after;
         let is_of_load = waits_for_disk(&row.data) && !is_after_pause(record, row);
         if row.data.target == target && is_of_load && is_faster {
             faster.push(measured);

@@ -109,9 +109,9 @@ pub(crate) fn perhaps_burst(record: &Record, index: usize) -> Option<PerhapsBurs
 /// All that was not tested and weighs most. Where a plateau is one, the cause of a fall of writes
 /// is no question.
 fn all_untested(record: &Record) -> Vec<UntestedOnTarget> {
-    let mut all = by_plateau(record);
-    all.extend(by_other_unit(record));
-    for fallen in by_fall_of_writes(record) {
+    let mut all = untested_plateaus(record);
+    all.extend(untested_in_other_unit(record));
+    for fallen in falls_of_writes(record) {
         if all.iter().all(|known| known.target != fallen.target) {
             all.push(fallen);
         }
@@ -143,7 +143,7 @@ struct UndecidedFall<'a> {
 }
 
 /// The falls of all targets that have one.
-fn by_fall_of_writes(record: &Record) -> Vec<UntestedOnTarget> {
+fn falls_of_writes(record: &Record) -> Vec<UntestedOnTarget> {
     let mut fallen = Vec::new();
     for slowed in slowed_on_each_target(record) {
         if let Some(undecided) = undecided_fall(record, slowed) {
@@ -233,7 +233,7 @@ struct OtherUnit {
 
 /// The targets with a credit in one unit only, and a rate in the other that a limiter may set and
 /// that was not kept for long enough.
-fn by_other_unit(record: &Record) -> Vec<UntestedOnTarget> {
+fn untested_in_other_unit(record: &Record) -> Vec<UntestedOnTarget> {
     let mut untested = Vec::new();
     for target in 0..record.targets.len() {
         untested.extend(untested_other_unit(record, target));
@@ -348,7 +348,7 @@ fn rates_in_other_unit(record: &Record, target: usize) -> Option<OtherUnit> {
     }
 }
 
-fn by_plateau(record: &Record) -> Vec<UntestedOnTarget> {
+fn untested_plateaus(record: &Record) -> Vec<UntestedOnTarget> {
     let mut untested = Vec::new();
     for plateau in plateaus_without_known_credit(record) {
         untested.extend(untested_plateau(record, plateau));
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn fall_of_writes_without_reads_after_it_is_undecided() {
         let record = even_fall_of_writes(None);
-        let [fallen] = &by_fall_of_writes(&record)[..] else {
+        let [fallen] = &falls_of_writes(&record)[..] else {
             panic!("one target");
         };
         let diagnosis = &fallen.diagnosis;
@@ -476,19 +476,19 @@ mod tests {
     #[test]
     fn fall_of_writes_is_decided_by_reads_at_the_same_rate() {
         let record = even_fall_of_writes(Some(210e6));
-        assert!(by_fall_of_writes(&record).is_empty());
+        assert!(falls_of_writes(&record).is_empty());
     }
 
     #[test]
     fn fall_of_reads_is_no_fall_of_writes() {
-        assert!(by_fall_of_writes(&burst()).is_empty());
+        assert!(falls_of_writes(&burst()).is_empty());
     }
 
     #[test]
     fn uneven_rate_is_that_of_no_limiter() {
         let mut record = even_fall_of_writes(None);
         row(&mut record, "sequential-write").data.workload.depth = 1;
-        assert!(by_fall_of_writes(&record).is_empty());
+        assert!(falls_of_writes(&record).is_empty());
     }
 
     #[test]
@@ -499,6 +499,6 @@ mod tests {
                 op.throughput.value = 1e6;
             }
         }
-        assert!(by_fall_of_writes(&record).is_empty());
+        assert!(falls_of_writes(&record).is_empty());
     }
 }

@@ -19,8 +19,8 @@
 //! Two ways lead to a credit. `crate::limiter` looks at all that moved on a disk, by the clock of
 //! the run (`Record::burst_credits`); a credit that it finds comes first. Where it finds none, the
 //! falls of single workloads show one (`slowed_workloads` here, `after_fall` for the others). Each
-//! rule asks `by_credit` of `burst_exhausted` before the falls, so that no two of them explain one
-//! fall.
+//! rule asks `known_credit_diagnosis` of `burst_exhausted` before the falls, so that no two of them
+//! explain one fall.
 
 use super::after_fall::Fall;
 use super::disturbed::is_disturbed;

@@ -47,7 +47,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if is_served_from_cache(record) {
         return None;
     }
-    let mut speeds = above_the_link(record, surface);
+    let mut speeds = rates_above_link(record, surface);
     speeds.extend(faster_than_the_platter(record, surface));
     if speeds.is_empty() {
         return None;
@@ -67,7 +67,7 @@ struct SurveyRate {
     bytes_per_second: f64,
 }
 
-fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<ImpossibleSpeed> {
+fn rates_above_link(record: &Record, surface: &SurfaceRecord) -> Vec<ImpossibleSpeed> {
     let Some(link_rate) = link_bytes_per_second(record, surface.data.target) else {
         return Vec::new();
     };

@@ -3,7 +3,7 @@
 //! `bursts.rs`.
 
 use super::after_fall::AfterFall;
-use super::burst_exhausted::{by_credit, credits_of_falls};
+use super::burst_exhausted::{credits_of_falls, known_credit_diagnosis};
 use super::bursts::*;
 use super::rate_limited::is_even;
 use super::rule::*;
@@ -30,7 +30,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
-    if by_credit(record).is_some() {
+    if known_credit_diagnosis(record).is_some() {
         return None;
     }
     let slowed = slowed_on_each_target(record);
@@ -48,7 +48,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
             continue;
         }
         let may_be_cache_alone = !have_reads(&hits) && !are_reads_limited(record, &hits);
-        if may_be_cache_alone && let Some(diagnosis) = by_fall(record, &hits) {
+        if may_be_cache_alone && let Some(diagnosis) = fall_diagnosis(record, &hits) {
             return Some(diagnosis);
         }
     }
@@ -66,7 +66,7 @@ fn are_reads_limited(record: &Record, slowed: &[SlowedWorkload<'_>]) -> bool {
 
 /// Writes of a target that became slower for good; `None` where they had written less than any
 /// cache holds.
-fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> {
+fn fall_diagnosis(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> {
     let first = slowed.first()?;
     let row = first.measured.row;
     let written = moved::before(

@@ -152,11 +152,15 @@ pub(super) mod tests {
     use diskproof_model::window::TimeSlice;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || reads(|measurement| measurement.hang = hang(measurement.start_ns + 2 * SECOND, 47, 32)),
+        || {
+            reads(|measurement| {
+                measurement.hang = hang(measurement.start_ns + 2 * SECOND_NS, 47, 32)
+            })
+        },
         fixture::record,
     );
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     pub(in crate::rules) fn reads(change: impl Fn(&mut Measurement)) -> Record {
         fixture::faulty("random-read-d32", change)
@@ -165,7 +169,7 @@ pub(super) mod tests {
     pub(in crate::rules) fn hang(since_ns: u64, seconds: u64, requests: u64) -> Option<Hang> {
         Some(Hang {
             since_ns,
-            lasted_ns: seconds * SECOND,
+            lasted_ns: seconds * SECOND_NS,
             requests,
             late: false,
         })
@@ -185,25 +189,25 @@ pub(super) mod tests {
     #[test]
     fn time_between_slices_is_none_of_the_workload() {
         let record = fixture::faulty("random-write-d32", |measurement| {
-            measurement.start_ns = 8 * SECOND;
-            measurement.wall_ns = 15 * SECOND;
+            measurement.start_ns = 8 * SECOND_NS;
+            measurement.wall_ns = 15 * SECOND_NS;
             measurement.slices = [(8, 5), (20, 5), (36, 5)]
                 .map(|(start_s, wall_s)| TimeSlice {
-                    start_ns: start_s * SECOND,
-                    wall_ns: wall_s * SECOND,
+                    start_ns: start_s * SECOND_NS,
+                    wall_ns: wall_s * SECOND_NS,
                     ops: PerOp::new(),
                     slot: None,
                 })
                 .to_vec();
-            measurement.hang = hang(38 * SECOND, 49, 1);
+            measurement.hang = hang(38 * SECOND_NS, 49, 1);
         });
         let row = &record
             .measurements
             .iter()
             .find(|row| row.data.hang.is_some());
-        let place = |second| row.unwrap().data.place_of(second * SECOND);
+        let place = |second| row.unwrap().data.place_of(second * SECOND_NS);
         let after = |seconds| MeasuredPlace::After {
-            measured_ns: seconds * SECOND,
+            measured_ns: seconds * SECOND_NS,
         };
         assert_eq!(
             [7, 9, 17, 20, 38, 41].map(place),
@@ -225,7 +229,7 @@ pub(super) mod tests {
     #[test]
     fn a_hang_before_or_after_the_measured_time_is_none_of_it() {
         let warm_up = reads(|measurement| {
-            measurement.start_ns = SECOND;
+            measurement.start_ns = SECOND_NS;
             measurement.hang = hang(measurement.start_ns - 1, 47, 1);
         });
         states(
@@ -243,7 +247,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_survey_that_hung_is_reported() {
-        let record = surveyed::faulty(|s| s.hang = hang(s.start_ns + 3 * SECOND, 225, 1));
+        let record = surveyed::faulty(|s| s.hang = hang(s.start_ns + 3 * SECOND_NS, 225, 1));
         let finding = check(&record).unwrap();
         states(&finding.claim, &["3.0 s into the survey", "3 min 45 s"]);
         assert_eq!(finding.evidence[0].path, "/results/0/data/hang/lasted_ns");
@@ -253,7 +257,7 @@ pub(super) mod tests {
     fn a_disk_that_hung_in_an_acceptance_test_is_reported() {
         let record = accepted::changed(Fault::None, |_, test| {
             test.finished = false;
-            test.hang = hang(test.start_ns + 3 * SECOND, 225, 1);
+            test.hang = hang(test.start_ns + 3 * SECOND_NS, 225, 1);
         });
         let finding = check(&record).unwrap();
         states(
@@ -268,7 +272,7 @@ pub(super) mod tests {
         let record = fixture::changed(|run| {
             run.facts.stalled = Some(Stalled {
                 around: "random-read-d32".to_owned(),
-                lasted_ns: 45 * SECOND,
+                lasted_ns: 45 * SECOND_NS,
                 late: false,
                 has_answered: false,
                 target: None,

@@ -59,13 +59,16 @@ fn ineffective_trims(record: &Record, measured: Measured<'_>) -> Option<Ineffect
     if trims.count == 0 {
         return None;
     }
-    below_granularity(target, measured)
+    trims_below_granularity(target, measured)
         .or_else(|| not_discarded(measured))
         .or_else(|| trimmed_again(measured, trims.bytes))
 }
 
 /// Trims that are smaller than what the device discards.
-fn below_granularity(target: &TargetIdentity, measured: Measured<'_>) -> Option<IneffectiveTrims> {
+fn trims_below_granularity(
+    target: &TargetIdentity,
+    measured: Measured<'_>,
+) -> Option<IneffectiveTrims> {
     let granularity_bytes = target.layers.first()?.discard_granularity_bytes?;
     let block_bytes = u64::from(measured.row.data.workload.block_bytes);
     if target.accepts_discards() != Some(true) || block_bytes >= granularity_bytes {

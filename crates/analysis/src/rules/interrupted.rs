@@ -113,13 +113,13 @@ mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             fixture::faulty("random-read-d32", |measurement| {
                 measurement.interruptions =
-                    vec![interruption(3 * SECOND, InterruptionKind::Stopped)]
+                    vec![interruption(3 * SECOND_NS, InterruptionKind::Stopped)]
             })
         },
         fixture::record,
@@ -128,7 +128,7 @@ mod tests {
     fn interruption(start_ns: u64, kind: InterruptionKind) -> Interruption {
         Interruption {
             start_ns,
-            length_ns: 2 * SECOND,
+            length_ns: 2 * SECOND_NS,
             kind,
             requests: 32,
         }
@@ -147,13 +147,13 @@ mod tests {
     #[test]
     fn interrupted_survey_and_warm_up_are_named() {
         let record = surveyed::faulty(|survey| {
-            let start_ns = survey.start_ns + SECOND;
+            let start_ns = survey.start_ns + SECOND_NS;
             survey.interruptions = vec![interruption(start_ns, InterruptionKind::Suspended)];
         });
         let claim = check(&record).unwrap().claim;
         states(&claim, &["2.0 s, 1.0 s into the survey"]);
         let record = fixture::faulty("random-read-d32", |measurement| {
-            measurement.start_ns = SECOND;
+            measurement.start_ns = SECOND_NS;
             measurement.interruptions = vec![interruption(1, InterruptionKind::Frozen); 5];
         });
         let claim = check(&record).unwrap().claim;
@@ -164,8 +164,8 @@ mod tests {
     fn longest_of_many_interruptions_is_named_first() {
         let record = fixture::faulty("random-read-d32", |measurement| {
             measurement.interruptions =
-                vec![interruption(3 * SECOND, InterruptionKind::Stopped); 5];
-            measurement.interruptions[4].length_ns = 9 * SECOND;
+                vec![interruption(3 * SECOND_NS, InterruptionKind::Stopped); 5];
+            measurement.interruptions[4].length_ns = 9 * SECOND_NS;
         });
         let claim = check(&record).unwrap().claim;
         assert!(

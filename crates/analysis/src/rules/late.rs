@@ -258,15 +258,15 @@ mod tests {
     use diskproof_model::sustain::SustainPlan;
     use diskproof_model::target::IoLimit;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     pub(super) const EXAMPLES: Examples = Examples::new(is_late, fixture::record);
 
     fn is_late() -> Record {
         fixture::faulty("random-read-d32", |measurement| {
             measurement.hang = Some(Hang {
-                since_ns: measurement.start_ns + 2 * SECOND,
-                lasted_ns: 7 * SECOND,
+                since_ns: measurement.start_ns + 2 * SECOND_NS,
+                lasted_ns: 7 * SECOND_NS,
                 requests: 8,
                 late: true,
             });
@@ -293,7 +293,7 @@ mod tests {
                 }
                 run.facts.stalled = Some(Stalled {
                     around: "random-read-d32".to_owned(),
-                    lasted_ns: seconds * SECOND,
+                    lasted_ns: seconds * SECOND_NS,
                     late: true,
                     has_answered: false,
                     target: Some(0),
@@ -331,7 +331,7 @@ mod tests {
                 }
                 run.facts.stalled = Some(Stalled {
                     around: "write-back".to_owned(),
-                    lasted_ns: 8 * SECOND,
+                    lasted_ns: 8 * SECOND_NS,
                     late: true,
                     has_answered,
                     target: Some(0),
@@ -348,11 +348,11 @@ mod tests {
     /// `sustain` leaves the disk idle to see whether its rate comes back.
     #[test]
     fn disk_may_fall_asleep_in_a_pause_of_a_sustained_load() {
-        for (pause_ns, leaves_idle) in [(SECOND, false), (30 * SECOND, true)] {
+        for (pause_ns, leaves_idle) in [(SECOND_NS, false), (30 * SECOND_NS, true)] {
             let record = fixture::changed(|run| {
                 let workloads = run.facts.plan.workload_task_mut().unwrap();
                 workloads.decide = Decide::Until(SustainPlan {
-                    round_ns: SECOND,
+                    round_ns: SECOND_NS,
                     pauses_ns: vec![pause_ns],
                     precondition_bytes: None,
                     stop_at_drop: None,

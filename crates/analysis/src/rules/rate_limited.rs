@@ -17,7 +17,7 @@ use crate::volume_types::{documented_limit, is_chosen, is_round, names_provider}
 use alike::{alike_workloads, are_of_limiter};
 use diskproof_model::digits::figure_text;
 use even::{DIFFERENCE_SHARE_MAX, EvenWorkload, usual_unit};
-use group::by_group;
+use group::group_diagnosis;
 
 pub(super) use even::are_near;
 pub(super) use group::{GroupStatement, first_group_limit, limit_of_workload};
@@ -39,7 +39,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A group's limit is certain, so it goes before what the rates suggest.
 fn check(record: &Record) -> Option<Diagnosis> {
-    by_group(record).or_else(|| by_plateau(record))
+    group_diagnosis(record).or_else(|| plateau_diagnosis(record))
 }
 
 /// The workloads at one rate that a limiter explains.
@@ -140,7 +140,7 @@ pub(super) struct LimiterPlateau {
 /// most one in each unit of each target.
 pub(super) fn plateaus_without_known_credit(record: &Record) -> Vec<LimiterPlateau> {
     let mut plateaus = Vec::new();
-    if by_group(record).is_some() {
+    if group_diagnosis(record).is_some() {
         return plateaus;
     }
     for plateau in LimitedWorkloads::find_all(record) {
@@ -166,7 +166,7 @@ pub(super) fn plateaus_without_known_credit(record: &Record) -> Vec<LimiterPlate
 }
 
 /// The finding of the plateaus that a limiter explains; `None` where there is none.
-fn by_plateau(record: &Record) -> Option<Diagnosis> {
+fn plateau_diagnosis(record: &Record) -> Option<Diagnosis> {
     let plateaus = LimitedWorkloads::find_all(record);
     let first = plateaus.first()?;
     let mut claims = Vec::new();

@@ -1,7 +1,7 @@
 //! `reads-fell`: reads became slower for good, and no limiter with a burst credit explains it. The
 //! record does not show why. See the list of findings in the head of `bursts.rs`.
 
-use super::burst_exhausted::{by_credit, credits_of_falls};
+use super::burst_exhausted::{credits_of_falls, known_credit_diagnosis};
 use super::bursts::*;
 use super::rule::*;
 use super::starved::load_per_cpu;
@@ -34,7 +34,9 @@ pub(super) const RULE: Rule = Rule {
 const CROWDED_LOAD: f64 = 4.0;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
-    if by_credit(record).is_some() || load_per_cpu(record).is_some_and(|load| load > CROWDED_LOAD) {
+    if known_credit_diagnosis(record).is_some()
+        || load_per_cpu(record).is_some_and(|load| load > CROWDED_LOAD)
+    {
         return None;
     }
     let hits = unexplained_reads(record);

@@ -343,7 +343,7 @@ mod tests {
     use super::*;
     use crate::fixture::{self, states};
 
-    const MS: u64 = 1_000_000;
+    const MILLISECOND_NS: u64 = 1_000_000;
 
     const IDLE_MS: [u64; 5] = [1, 100, 1000, 2000, 5000];
 
@@ -353,7 +353,7 @@ mod tests {
         let mut samples = Vec::new();
         for round in 0..4 {
             for idle_ms in IDLE_MS {
-                samples.push((idle_ms * MS, latency_ns(round, idle_ms)));
+                samples.push((idle_ms * MILLISECOND_NS, latency_ns(round, idle_ms)));
                 samples.push((0, 100_000 + round));
             }
         }
@@ -362,7 +362,7 @@ mod tests {
 
     fn asleep(idle_ms: u64) -> u64 {
         match idle_ms {
-            2000.. => 300 * MS,
+            2000.. => 300 * MILLISECOND_NS,
             _ => 110_000,
         }
     }
@@ -422,12 +422,18 @@ mod tests {
     #[test]
     fn single_slow_requests_and_a_disk_that_is_always_slow_are_silent() {
         let outliers = record(|round, idle_ms| match (round, idle_ms) {
-            (2, 1000) | (3, 5000) => 50 * MS,
+            (2, 1000) | (3, 5000) => 50 * MILLISECOND_NS,
             _ => 110_000,
         });
         assert_eq!(check(&outliers), None);
         // After an idle time of one second only: longer ones are not slow.
-        let odd = record(|_, idle_ms| if idle_ms == 1000 { 50 * MS } else { 110_000 });
+        let odd = record(|_, idle_ms| {
+            if idle_ms == 1000 {
+                50 * MILLISECOND_NS
+            } else {
+                110_000
+            }
+        });
         assert_eq!(check(&odd), None);
         assert_eq!(check(&fixture::record()), None);
     }
@@ -436,7 +442,7 @@ mod tests {
     #[test]
     fn late_first_answer_is_a_note_and_nothing_else() {
         let mut woken = fixture::faulty("random-read-d32", |measurement| {
-            measurement.first_answer_ns = 8000 * MS;
+            measurement.first_answer_ns = 8000 * MILLISECOND_NS;
         });
         for layer in &mut woken.targets[0].layers {
             layer.rotational = Some(true);
@@ -465,7 +471,7 @@ mod tests {
             }
             run.facts.first_answers = vec![TargetSilence {
                 target: 0,
-                length_ns: 8000 * MS,
+                length_ns: 8000 * MILLISECOND_NS,
             }];
         });
         let finding = check(&woken).unwrap();
@@ -483,7 +489,7 @@ mod tests {
             (8000, None, Severity::Note),
         ] {
             let mut record = fixture::faulty("random-read-d32", |measurement| {
-                measurement.first_answer_ns = first_ms * MS;
+                measurement.first_answer_ns = first_ms * MILLISECOND_NS;
             });
             for layer in &mut record.targets[0].layers {
                 layer.rotational = rotational;
@@ -495,7 +501,13 @@ mod tests {
 
     #[test]
     fn small_cost_is_a_note() {
-        let small = record(|_, idle_ms| if idle_ms >= 100 { 3 * MS } else { 110_000 });
+        let small = record(|_, idle_ms| {
+            if idle_ms >= 100 {
+                3 * MILLISECOND_NS
+            } else {
+                110_000
+            }
+        });
         let finding = check(&small).unwrap();
         assert_eq!(finding.severity, Severity::Note);
         states(&finding.claim, &["100 ms or more"]);

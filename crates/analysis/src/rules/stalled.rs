@@ -730,11 +730,11 @@ mod tests {
     use diskproof_model::surface::{ScanCell, SlowBlock};
     use diskproof_model::target::IoLimit;
 
-    const MS: u64 = 1_000_000;
-    const SECOND: u64 = 1000 * MS;
+    const MILLISECOND_NS: u64 = 1_000_000;
+    const SECOND_NS: u64 = 1000 * MILLISECOND_NS;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
-        || reads(|measurement| pause(measurement, 2600 * MS)),
+        || reads(|measurement| pause(measurement, 2600 * MILLISECOND_NS)),
         fixture::record,
     );
 
@@ -757,28 +757,30 @@ mod tests {
             &["2.6 s in random-read-d32, 1.1 s after", "32 requests"],
         );
         states(&finding.evidence[0].path, &["/data/ops/read/series"]);
-        let short = check(&reads(|measurement| pause(measurement, 700 * MS)));
+        let short = check(&reads(|measurement| {
+            pause(measurement, 700 * MILLISECOND_NS)
+        }));
         assert_eq!(short.unwrap().severity, Severity::Note);
     }
 
     #[test]
     fn short_pauses_slow_disks_hangs_and_the_page_cache_are_silent() {
         let silent: [fn(&mut Measurement); 5] = [
-            |measurement| pause(measurement, 300 * MS),
+            |measurement| pause(measurement, 300 * MILLISECOND_NS),
             |measurement| {
-                pause(measurement, 2600 * MS);
+                pause(measurement, 2600 * MILLISECOND_NS);
                 let count: u64 = measurement.ops.values().map(|op| op.count).sum();
                 measurement
                     .ops
                     .values_mut()
-                    .for_each(|op| op.latency.record_many(400 * MS, 10 * count));
+                    .for_each(|op| op.latency.record_many(400 * MILLISECOND_NS, 10 * count));
             },
             |measurement| {
-                pause(measurement, 2600 * MS);
+                pause(measurement, 2600 * MILLISECOND_NS);
                 measurement.cache.used = CachePolicy::Buffered;
             },
             |measurement| {
-                pause(measurement, 2600 * MS);
+                pause(measurement, 2600 * MILLISECOND_NS);
                 measurement.hang = hang(0, 50, 1);
             },
             // One slow request while the others go on is a latency.
@@ -786,7 +788,7 @@ mod tests {
                 measurement
                     .ops
                     .values_mut()
-                    .for_each(|op| op.latency.record_many(2600 * MS, 1));
+                    .for_each(|op| op.latency.record_many(2600 * MILLISECOND_NS, 1));
             },
         ];
         for (index, change) in silent.into_iter().enumerate() {
@@ -806,8 +808,8 @@ mod tests {
                 if let TaskResult::Files(files) = result {
                     files.stalls.push(FilesStall {
                         around: "write-back".to_owned(),
-                        since_ns: 4 * SECOND,
-                        lasted_ns: seconds * SECOND,
+                        since_ns: 4 * SECOND_NS,
+                        lasted_ns: seconds * SECOND_NS,
                     });
                 }
             }
@@ -829,11 +831,11 @@ mod tests {
                 measurement.silence_before_ns = ns
             }))
         };
-        let finding = silent(4 * SECOND).unwrap();
+        let finding = silent(4 * SECOND_NS).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["4.0 s", "random-read-d32"]);
         states(&finding.evidence[0].path, &["/data/silence_before_ns"]);
-        assert_eq!(silent(499 * MS), None);
+        assert_eq!(silent(499 * MILLISECOND_NS), None);
     }
 
     /// A rotating disk empties its cache before the requests. The kernel says of a virtual disk
@@ -850,9 +852,9 @@ mod tests {
             record.health.clear();
             check(&record).map(|finding| finding.severity)
         };
-        assert_eq!(silent(6 * SECOND, None), None);
-        assert_eq!(silent(16 * SECOND, None), Some(Severity::Warning));
-        assert_eq!(silent(6 * SECOND, Some("kvm")), Some(Severity::Warning));
+        assert_eq!(silent(6 * SECOND_NS, None), None);
+        assert_eq!(silent(16 * SECOND_NS, None), Some(Severity::Warning));
+        assert_eq!(silent(6 * SECOND_NS, Some("kvm")), Some(Severity::Warning));
     }
 
     /// The disk of a file server may have slept, too.
@@ -863,8 +865,8 @@ mod tests {
             record.targets[0].layers.clear();
             check(&record).map(|finding| finding.severity)
         };
-        assert_eq!(silent(6 * SECOND), None);
-        assert_eq!(silent(16 * SECOND), Some(Severity::Warning));
+        assert_eq!(silent(6 * SECOND_NS), None);
+        assert_eq!(silent(16 * SECOND_NS), Some(Severity::Warning));
     }
 
     /// No cell has what began in the warm-up of a slice, or lasted beyond its end.
@@ -876,12 +878,12 @@ mod tests {
                 measurement.cache.used = cache;
             }))
         };
-        let finding = silent(3 * SECOND, CachePolicy::Direct).unwrap();
+        let finding = silent(3 * SECOND_NS, CachePolicy::Direct).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["3.0 s", "random-read-d32", "32 requests"]);
         states(&finding.evidence[0].path, &["/data/silence_around_ns"]);
-        assert_eq!(silent(499 * MS, CachePolicy::Direct), None);
-        assert_eq!(silent(3 * SECOND, CachePolicy::Buffered), None);
+        assert_eq!(silent(499 * MILLISECOND_NS, CachePolicy::Direct), None);
+        assert_eq!(silent(3 * SECOND_NS, CachePolicy::Buffered), None);
     }
 
     /// All 32 requests in flight at the end of a slice ended two seconds later, in no cell.
@@ -890,7 +892,7 @@ mod tests {
         let waiting = |requests| {
             reads(move |measurement| {
                 for op in measurement.ops.values_mut() {
-                    op.latency.record_many(2000 * MS, requests);
+                    op.latency.record_many(2000 * MILLISECOND_NS, requests);
                 }
             })
         };
@@ -902,9 +904,9 @@ mod tests {
         // As many, of which each ended in a cell of its own while the others went on.
         let spread = reads(|measurement| {
             for op in measurement.ops.values_mut() {
-                op.latency.record_many(2000 * MS, 32);
+                op.latency.record_many(2000 * MILLISECOND_NS, 32);
                 for cell in op.series.cells.iter_mut().take(32) {
-                    cell.latency_max_ns = 2000 * MS;
+                    cell.latency_max_ns = 2000 * MILLISECOND_NS;
                 }
             }
         });
@@ -918,11 +920,11 @@ mod tests {
             check(&reads(move |measurement| {
                 measurement.workload.rate = Some(1000.0);
                 for op in measurement.ops.values_mut() {
-                    op.latency.record_many(2000 * MS, slow);
-                    op.latency.record_many(MS, quick);
+                    op.latency.record_many(2000 * MILLISECOND_NS, slow);
+                    op.latency.record_many(MILLISECOND_NS, quick);
                     let cells = op.series.cells.len();
                     for cell in &mut op.series.cells[cells - silent_cells..] {
-                        op.latency.record_many(MS, cell.ops);
+                        op.latency.record_many(MILLISECOND_NS, cell.ops);
                         *cell = Cell::default();
                     }
                 }
@@ -951,11 +953,14 @@ mod tests {
             check(&record)
         };
         let starved = |share, pause_ns| starved_on(LayerKind::Disk, share, pause_ns);
-        assert_eq!(starved_on(LayerKind::Loop, 0.098, 1970 * MS), None);
-        assert!(starved(0.098, 1970 * MS).is_some());
-        assert_eq!(starved(0.8, 3500 * MS), None);
-        assert!(starved(0.03, 2600 * MS).is_some());
-        assert!(starved(0.0, 1970 * MS).is_some());
+        assert_eq!(
+            starved_on(LayerKind::Loop, 0.098, 1970 * MILLISECOND_NS),
+            None
+        );
+        assert!(starved(0.098, 1970 * MILLISECOND_NS).is_some());
+        assert_eq!(starved(0.8, 3500 * MILLISECOND_NS), None);
+        assert!(starved(0.03, 2600 * MILLISECOND_NS).is_some());
+        assert!(starved(0.0, 1970 * MILLISECOND_NS).is_some());
         let around = |silence_ns: u64| {
             check(&reads(move |measurement| {
                 measurement.silence_around_ns = silence_ns;
@@ -965,8 +970,8 @@ mod tests {
                 };
             }))
         };
-        assert_eq!(around(4 * SECOND), None);
-        assert!(around(6 * SECOND).is_some());
+        assert_eq!(around(4 * SECOND_NS), None);
+        assert!(around(6 * SECOND_NS).is_some());
     }
 
     /// A memory card of 300 kB/s wrote back 2 MiB for 7 s, on the one channel that it has.
@@ -974,7 +979,7 @@ mod tests {
     fn disk_that_wrote_back_during_the_silence_of_reads_did_not_pause() {
         let silent = |written_bytes: u64, has_counters: bool| {
             let mut record = reads(|measurement| {
-                pause(measurement, 3 * SECOND);
+                pause(measurement, 3 * SECOND_NS);
                 measurement.device.write_bytes = written_bytes;
                 if !has_counters {
                     measurement.device.unresolved = Some("nfs".to_owned());
@@ -1002,10 +1007,10 @@ mod tests {
                 pause(measurement, pause_ns);
             })
         };
-        let finding = check(&commits(2000 * MS)).unwrap();
+        let finding = check(&commits(2000 * MILLISECOND_NS)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["in commit-fdatasync"]);
-        assert_eq!(check(&commits(300 * MS)), None);
+        assert_eq!(check(&commits(300 * MILLISECOND_NS)), None);
     }
 
     /// The fixture reads 10,000/s with 32 in flight.
@@ -1029,10 +1034,10 @@ mod tests {
             check(&record)
         };
         // At 50/s, 32 requests take 0.64 s.
-        assert_eq!(limited(1200 * MS, 50, 32), None);
-        let longer = limited(2600 * MS, 50, 32).unwrap();
+        assert_eq!(limited(1200 * MILLISECOND_NS, 50, 32), None);
+        let longer = limited(2600 * MILLISECOND_NS, 50, 32).unwrap();
         states(&longer.claim, &["2.6 s", "/db allows only 50"]);
-        let unreached = limited(1200 * MS, 5000, 32).unwrap();
+        let unreached = limited(1200 * MILLISECOND_NS, 5000, 32).unwrap();
         assert!(!unreached.claim.contains("/db"), "{}", unreached.claim);
     }
 
@@ -1052,7 +1057,11 @@ mod tests {
             }),
         };
         let mut record = fixture::judge(run);
-        record.dropped = vec![slice(700 * MS), slice(12 * SECOND), slice(800 * MS)];
+        record.dropped = vec![
+            slice(700 * MILLISECOND_NS),
+            slice(12 * SECOND_NS),
+            slice(800 * MILLISECOND_NS),
+        ];
         let finding = check(&record).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence.len(), 1);
@@ -1075,8 +1084,8 @@ mod tests {
                         offset_bytes: 5 << 20,
                     }),
                 };
-                test.add_stall(stall(2 * SECOND));
-                test.add_stall(stall(seconds * SECOND));
+                test.add_stall(stall(2 * SECOND_NS));
+                test.add_stall(stall(seconds * SECOND_NS));
             })
         };
         let verdict = |record: &Record| record.accept().unwrap().figures.verdict;
@@ -1119,27 +1128,27 @@ mod tests {
                 }];
             })
         };
-        let silent = record(20 * SECOND);
+        let silent = record(20 * SECOND_NS);
         let finding = check(&silent).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         assert_eq!(finding.evidence[0].path, "/silences/0/length_ns");
-        assert_eq!(check(&record(SECOND / 10)), None);
+        assert_eq!(check(&record(SECOND_NS / 10)), None);
     }
 
     /// The disk was silent before the first request of the survey, or before the server started. A
     /// rotating disk may have started its motor.
     #[test]
     fn silence_before_a_survey_and_before_inserts_is_theirs() {
-        let starting = surveyed::faulty(|survey| survey.silence_before_ns = 4 * SECOND);
+        let starting = surveyed::faulty(|survey| survey.silence_before_ns = 4 * SECOND_NS);
         assert_eq!(check(&starting), None);
-        let survey = surveyed::faulty(|survey| survey.silence_before_ns = 16 * SECOND);
+        let survey = surveyed::faulty(|survey| survey.silence_before_ns = 16 * SECOND_NS);
         let finding = check(&survey).unwrap();
         states(&finding.claim, &["16 s before the requests of the survey"]);
         let mut inserts = inserted("a", &[100.0, 101.0]);
         let TaskResult::Inserts(server) = &mut inserts.results[0] else {
             panic!("{:?}", inserts.results);
         };
-        server.silence_before_ns = 3 * SECOND;
+        server.silence_before_ns = 3 * SECOND_NS;
         let finding = check(&inserts).unwrap();
         states(&finding.claim, &["3.0 s before the INSERTs"]);
         assert_eq!(finding.evidence[0].path, "/results/0/silence_before_ns");
@@ -1158,7 +1167,7 @@ mod tests {
                 panic!("{:?}", record.results);
             };
             server.silence_before_ns = silent_ns;
-            server.loads[0].figures.latency_p50_ns = Some(MS);
+            server.loads[0].figures.latency_p50_ns = Some(MILLISECOND_NS);
             server.loads[0].figures.latency_max_ns = Some(commit_ns);
             let mut paths = Vec::new();
             for evidence in check(&record).into_iter().flat_map(|found| found.evidence) {
@@ -1168,12 +1177,24 @@ mod tests {
         };
         let around = "/results/0/silence_before_ns";
         let commit = "/results/0/loads/0/figures/latency_max_ns";
-        assert_eq!(paths(4 * SECOND, 20 * MS, Some(false)), [around]);
-        assert_eq!(paths(4 * SECOND, 4100 * MS, Some(false)), [commit]);
-        assert_eq!(paths(8 * SECOND, 4100 * MS, Some(false)), [around, commit]);
-        assert!(paths(8 * SECOND, 20 * MS, Some(true)).is_empty());
-        assert_eq!(paths(16 * SECOND, 20 * MS, Some(true)), [around]);
-        assert!(paths(0, 20 * MS, Some(false)).is_empty());
+        assert_eq!(
+            paths(4 * SECOND_NS, 20 * MILLISECOND_NS, Some(false)),
+            [around]
+        );
+        assert_eq!(
+            paths(4 * SECOND_NS, 4100 * MILLISECOND_NS, Some(false)),
+            [commit]
+        );
+        assert_eq!(
+            paths(8 * SECOND_NS, 4100 * MILLISECOND_NS, Some(false)),
+            [around, commit]
+        );
+        assert!(paths(8 * SECOND_NS, 20 * MILLISECOND_NS, Some(true)).is_empty());
+        assert_eq!(
+            paths(16 * SECOND_NS, 20 * MILLISECOND_NS, Some(true)),
+            [around]
+        );
+        assert!(paths(0, 20 * MILLISECOND_NS, Some(false)).is_empty());
     }
 
     /// A commit of a server waits for the disk, whichever step the disk is silent in.
@@ -1192,17 +1213,20 @@ mod tests {
             figures.latency_max_ns = Some(longest_ns);
             check(&record).map(|finding| finding.severity)
         };
-        let (usual_ns, slow_ns) = (2_000_000, 3 * SECOND);
+        let (usual_ns, slow_ns) = (2_000_000, 3 * SECOND_NS);
         assert_eq!(
-            severity(5 * SECOND, usual_ns, false),
+            severity(5 * SECOND_NS, usual_ns, false),
             Some(Severity::Warning)
         );
-        assert_eq!(severity(SECOND, usual_ns, false), None);
+        assert_eq!(severity(SECOND_NS, usual_ns, false), None);
         // A disk that is always slow, and one that empties its cache.
-        assert_eq!(severity(5 * SECOND, slow_ns, false), None);
-        assert_eq!(severity(5 * SECOND, usual_ns, true), Some(Severity::Note));
+        assert_eq!(severity(5 * SECOND_NS, slow_ns, false), None);
         assert_eq!(
-            severity(20 * SECOND, usual_ns, true),
+            severity(5 * SECOND_NS, usual_ns, true),
+            Some(Severity::Note)
+        );
+        assert_eq!(
+            severity(20 * SECOND_NS, usual_ns, true),
             Some(Severity::Warning)
         );
     }
@@ -1217,7 +1241,7 @@ mod tests {
             rate,
             start_ns: 0,
             warmup_ns: 0,
-            wall_ns: SECOND,
+            wall_ns: SECOND_NS,
             served: rate,
             is_over,
             batches: vec![RateBatch {
@@ -1237,14 +1261,14 @@ mod tests {
             }))];
             search_pause(&record).map(|pause| pause.length_ns)
         };
-        let (quick, slow) = (30 * MS, 5 * SECOND);
+        let (quick, slow) = (30 * MILLISECOND_NS, 5 * SECOND_NS);
         let served = |rate| trial(rate, quick, 0, false);
         let stalled = |waited_ns, is_over| trial(160.0, slow, waited_ns, is_over);
         let after = |pause: RateTrial| vec![served(80.0), pause, served(320.0)];
         assert_eq!(paused(after(stalled(0, false))), Some(slow));
         assert_eq!(paused(after(stalled(0, true))), Some(slow));
         // This program waited for a processor, and the disk did not keep up with the rate.
-        assert_eq!(paused(after(stalled(4 * SECOND, false))), None);
+        assert_eq!(paused(after(stalled(4 * SECOND_NS, false))), None);
         assert_eq!(paused(vec![served(80.0), stalled(0, true)]), None);
         let overloaded = trial(320.0, slow, 0, true);
         assert_eq!(paused(vec![stalled(0, true), overloaded]), None);
@@ -1281,20 +1305,29 @@ mod tests {
             });
             scan_pause(&record).map(|pause| pause.length_ns)
         };
-        assert_eq!(scanned(70 * SECOND, 5 * MS, 0, false), Some(70 * SECOND));
-        assert_eq!(scanned(1900 * MS, 5 * MS, 0, false), None);
+        assert_eq!(
+            scanned(70 * SECOND_NS, 5 * MILLISECOND_NS, 0, false),
+            Some(70 * SECOND_NS)
+        );
+        assert_eq!(
+            scanned(1900 * MILLISECOND_NS, 5 * MILLISECOND_NS, 0, false),
+            None
+        );
         // A slow target, a machine without a processor to spare, a block that is slow each time.
-        assert_eq!(scanned(3 * SECOND, 900 * MS, 0, false), None);
-        assert_eq!(scanned(3 * SECOND, 5 * MS, 2 * SECOND, false), None);
-        assert_eq!(scanned(70 * SECOND, 5 * MS, 0, true), None);
+        assert_eq!(scanned(3 * SECOND_NS, 900 * MILLISECOND_NS, 0, false), None);
+        assert_eq!(
+            scanned(3 * SECOND_NS, 5 * MILLISECOND_NS, 2 * SECOND_NS, false),
+            None
+        );
+        assert_eq!(scanned(70 * SECOND_NS, 5 * MILLISECOND_NS, 0, true), None);
     }
 
     #[test]
     fn pause_of_a_survey_is_reported() {
         let record = surveyed::faulty(|survey| {
             survey.stalls = vec![Hang {
-                since_ns: survey.start_ns + 3 * SECOND,
-                lasted_ns: 2600 * MS,
+                since_ns: survey.start_ns + 3 * SECOND_NS,
+                lasted_ns: 2600 * MILLISECOND_NS,
                 requests: 8,
                 late: false,
             }];
@@ -1303,11 +1336,11 @@ mod tests {
         // A disk that needs half a second for each request, of which eight end together.
         let slow = surveyed::faulty(|survey| {
             for point in &mut survey.access {
-                point.latency_ns = 500 * MS;
+                point.latency_ns = 500 * MILLISECOND_NS;
             }
             survey.stalls = vec![Hang {
-                since_ns: survey.start_ns + 3 * SECOND,
-                lasted_ns: 516 * MS,
+                since_ns: survey.start_ns + 3 * SECOND_NS,
+                lasted_ns: 516 * MILLISECOND_NS,
                 requests: 8,
                 late: false,
             }];

@@ -15,18 +15,18 @@ use diskproof_model::record::TaskResult;
 use diskproof_model::series::Cell;
 use diskproof_model::target::Link;
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 #[test]
 fn steady_state_follows_the_limits_of_snia() {
     let even = [100.0; 5];
-    let state = steady_state(SECOND, &even, 1e6);
+    let state = steady_state(SECOND_NS, &even, 1e6);
     assert_eq!((state.is_steady, state.reached_at), (true, Some(5)));
     assert_eq!((state.more_ns, state.more_bytes), (None, None));
     // A range of 19 % without a slope, and of 21 %.
     for (low, is_steady) in [(90.5, true), (89.4, false)] {
         let rates = [109.5, low, 100.0, low, 109.5];
-        assert_eq!(steady_state(SECOND, &rates, 1e6).is_steady, is_steady);
+        assert_eq!(steady_state(SECOND_NS, &rates, 1e6).is_steady, is_steady);
     }
     // A line that falls by 9 % and by 11 % of its mean.
     for (step, is_steady) in [(2.25, true), (2.75, false)] {
@@ -34,7 +34,7 @@ fn steady_state_follows_the_limits_of_snia() {
         for number in 0..5 {
             rates.push(100.0 - step * f64::from(number));
         }
-        let state = steady_state(SECOND, &rates, 1e6);
+        let state = steady_state(SECOND_NS, &rates, 1e6);
         assert_eq!(state.is_steady, is_steady, "{state:?}");
     }
 }
@@ -45,29 +45,29 @@ fn steady_state_follows_the_limits_of_snia() {
 fn steady_state_is_the_one_after_the_last_fall() {
     let mut rates = vec![2000.0; 26];
     rates.extend([600.0; 27]);
-    let state = steady_state(SECOND, &rates, 1e6);
+    let state = steady_state(SECOND_NS, &rates, 1e6);
     assert_eq!((state.is_steady, state.reached_at), (true, Some(31)));
     // A fall in the last rounds ends the state, and no other is reached.
     rates.truncate(28);
-    let state = steady_state(SECOND, &rates, 1e6);
+    let state = steady_state(SECOND_NS, &rates, 1e6);
     assert_eq!((state.is_steady, state.reached_at), (false, None));
 }
 
 #[test]
 fn steady_state_says_how_much_longer() {
-    let stopped = steady_state(SECOND, &[0.0; 5], 0.0);
+    let stopped = steady_state(SECOND_NS, &[0.0; 5], 0.0);
     assert!(!stopped.is_steady, "nothing is no state");
     assert_eq!((stopped.range, stopped.slope), (None, None));
-    let state = steady_state(60 * SECOND, &[100.0, 100.0], 1e6);
+    let state = steady_state(60 * SECOND_NS, &[100.0, 100.0], 1e6);
     assert_eq!(state.range, None);
-    assert_eq!(state.more_ns, Some(180 * SECOND));
+    assert_eq!(state.more_ns, Some(180 * SECOND_NS));
     assert_eq!(state.more_bytes, Some(180_000_000));
     let falling: Vec<f64> = (0..10)
         .map(|number| 1000.0 / f64::from(1 + number))
         .collect();
-    let state = steady_state(60 * SECOND, &falling, 1e6);
+    let state = steady_state(60 * SECOND_NS, &falling, 1e6);
     assert_eq!((state.is_steady, state.reached_at), (false, None));
-    assert_eq!(state.more_ns, Some(300 * SECOND));
+    assert_eq!(state.more_ns, Some(300 * SECOND_NS));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn sustain_only(facts: &mut RunFacts, measurements: &[Measurement]) {
     let name = &measurements[0].workload.name;
     workloads.list.retain(|workload| workload.name == *name);
     workloads.decide = Decide::Until(SustainPlan {
-        round_ns: SECOND,
+        round_ns: SECOND_NS,
         pauses_ns: Vec::new(),
         precondition_bytes: None,
         stop_at_drop: Some(0.2),
@@ -317,7 +317,7 @@ fn run_through_with_blocks(bucket: &TrueBucket, noise: &mut Noise, block_bytes: 
     measurements[0].workload.block_bytes = block_bytes;
     sustain_only(&mut facts, &measurements);
     let m = &mut measurements[0];
-    m.wall_ns = 120 * SECOND;
+    m.wall_ns = 120 * SECOND_NS;
     m.windows = fixture::windows(m.wall_ns, 32);
     let cell_s = SERIES_INTERVAL_NS as f64 / 1e9;
     let (mut tokens, mut part) = (bucket.credit, noise.next());
@@ -643,8 +643,8 @@ fn credit_of_requests() -> BurstCredit {
         burst: 1000.0,
         credit: 9000.0,
         credit_is_lower_bound: false,
-        burst_ns: 10 * SECOND,
-        refill_ns: 90 * SECOND,
+        burst_ns: 10 * SECOND_NS,
+        refill_ns: 90 * SECOND_NS,
         at_base: Vec::new(),
         in_burst: Vec::new(),
         has_reads: false,
@@ -655,7 +655,7 @@ fn credit_of_requests() -> BurstCredit {
 /// The fall at the end of that credit, after so many bytes.
 fn fall_after(bytes: u64) -> RateDrop {
     RateDrop {
-        at_ns: 10 * SECOND,
+        at_ns: 10 * SECOND_NS,
         moved: MovedTotal {
             requests: 10_000,
             bytes,
@@ -670,7 +670,7 @@ fn fall_after(bytes: u64) -> RateDrop {
 fn after_pause(seconds: u64, lasted: Option<u64>) -> Recovery {
     Recovery {
         workload: String::new(),
-        pause_ns: seconds * SECOND,
+        pause_ns: seconds * SECOND_NS,
         iops: 0.0,
         is_back: lasted.is_some(),
         lasted: lasted.map(|requests| MovedTotal { requests, bytes: 0 }),
@@ -770,18 +770,18 @@ fn rate_after_a_pause_is_back_from_the_middle_of_the_fall_on() {
             after,
             ..fall_after(0)
         };
-        let found = recovery(&record, "random-read-d1", SECOND, &drop).unwrap();
+        let found = recovery(&record, "random-read-d1", SECOND_NS, &drop).unwrap();
         assert_eq!((found.is_back, found.lasted), (is_back, None), "{after}");
         assert!((found.iops - 2000.0).abs() < 1.0, "{found:?}");
-        assert_eq!(recovery(&record, "not-measured", SECOND, &drop), None);
+        assert_eq!(recovery(&record, "not-measured", SECOND_NS, &drop), None);
     }
     // They fall again after three seconds.
     let reads = fixture::measured(&mut record, "random-read-d1");
     let series = &mut reads.data.ops.get_mut(&OpKind::Read).unwrap().series;
-    for cell in &mut series.cells[(3 * SECOND / SERIES_INTERVAL_NS) as usize..] {
+    for cell in &mut series.cells[(3 * SECOND_NS / SERIES_INTERVAL_NS) as usize..] {
         *cell = Cell::default();
     }
-    let found = recovery(&record, "random-read-d1", SECOND, &fall_after(0)).unwrap();
+    let found = recovery(&record, "random-read-d1", SECOND_NS, &fall_after(0)).unwrap();
     assert_eq!(found.lasted.map(|moved| moved.requests), Some(6000));
 }
 

@@ -278,7 +278,7 @@ mod tests {
     use diskproof_model::measurement::OpKind;
     use diskproof_model::watch::DirectionCounters;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     fn watched(name: &str, minor: u32) -> WatchedLoad {
         WatchedLoad {
@@ -318,7 +318,7 @@ mod tests {
 
     fn input(readings: Vec<DiskReading>, requests: Option<Vec<IssuedRequest>>) -> StepInput {
         StepInput {
-            length_ns: SECOND,
+            length_ns: SECOND_NS,
             readings,
             requests,
             ..StepInput::default()
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn devices_appear_and_vanish_between_steps() {
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         observer.add(watched("loop0", 0), reading("loop0", 0, 0));
         let shown = observer.step(&input(vec![reading("loop0", 10, 0)], None));
         assert_eq!((shown.devices[0].read.ops, shown.vanished.len()), (10, 0));
@@ -360,11 +360,11 @@ mod tests {
     /// was there from the start.
     #[test]
     fn series_of_a_device_that_appears_late_has_a_cell_for_each_step() {
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         observer.add(watched("loop0", 0), reading("loop0", 0, 0));
         let mut ended_ns = 0;
         for (step, late_ns) in (0..).zip(LATE_NS) {
-            let ends_ns = (step + 1) * SECOND + late_ns;
+            let ends_ns = (step + 1) * SECOND_NS + late_ns;
             let readings = vec![
                 reading("loop0", 10 * (step + 1), 0),
                 reading("loop1", 10 * step, 0),
@@ -398,7 +398,7 @@ mod tests {
             write_iops: None,
             write_bytes_per_second: None,
         };
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         let mut device = watched("loop0", 0);
         device.capacity = Some(limits);
         observer.add(device, reading("loop0", 0, 0));
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn seek_share_of_traced_requests_is_exact_per_direction() {
         use RequestDirection::{Read, Write};
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         observer.add(watched("loop0", 0), reading("loop0", 0, 0));
         // 1 of 4 reads continues the one before; all writes but the first are sequential.
         let mut requests = vec![request(1 << 20, Read)];
@@ -440,7 +440,7 @@ mod tests {
 
     #[test]
     fn incomplete_trace_falls_back_to_the_estimate() {
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         observer.add(watched("loop0", 0), reading("loop0", 0, 0));
         let few = vec![request(0, RequestDirection::Read); 5];
         let shown = observer.step(&input(vec![reading("loop0", 1000, 0)], Some(few)));
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn flushes_that_count_as_writes_do_not_hide_the_trace() {
         use RequestDirection::Write;
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         observer.add(watched("loop0", 0), reading("loop0", 0, 0));
         // A log: 500 writes one after the other, and an empty flush behind each.
         let log: Vec<IssuedRequest> = (0..500).map(|at| request(at * 16, Write)).collect();
@@ -466,7 +466,7 @@ mod tests {
     #[test]
     fn requests_traced_with_the_step_before_are_not_missing() {
         use RequestDirection::Read;
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         observer.add(watched("loop0", 0), reading("loop0", 0, 0));
         let scan = |range: std::ops::Range<u64>| -> Option<Vec<IssuedRequest>> {
             Some(range.map(|at| request(at * 16, Read)).collect())
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn requests_of_another_partition_do_not_count() {
-        let mut observer = Observer::new(SECOND);
+        let mut observer = Observer::new(SECOND_NS);
         let part = WatchedLoad {
             sectors: 1000..2000,
             ..watched("loop0p1", 0)

@@ -469,7 +469,7 @@ mod tests {
     use diskproof_model::postgres::MeasuredTimes;
     use diskproof_model::watch::DirectionCounters;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
     const PAGE: u64 = 8192;
 
     fn row(backend: &str, reads: u64, writes: u64) -> ServerIo {
@@ -493,7 +493,7 @@ mod tests {
             ..DirectionCounters::default()
         };
         ServerReading {
-            at_ns: seconds * SECOND,
+            at_ns: seconds * SECOND_NS,
             counters: ServerCounters {
                 io,
                 wal: ServerWal {
@@ -515,7 +515,7 @@ mod tests {
     }
 
     fn observer() -> ServerObserver {
-        let mut observer = ServerObserver::new(SECOND);
+        let mut observer = ServerObserver::new(SECOND_NS);
         observer.begin_session(vec!["sda".to_owned()]);
         observer
     }
@@ -536,7 +536,7 @@ mod tests {
         let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
         assert_eq!(
             (observed.wall_ns, observed.wal.syncs),
-            (5 * SECOND, Some(2))
+            (5 * SECOND_NS, Some(2))
         );
         assert_eq!(observed.writes.total().bytes, 12 * PAGE);
         assert_eq!(observed.explained, Some(explained));
@@ -632,7 +632,7 @@ mod tests {
         let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
         assert_eq!(
             (observed.wall_ns, observed.wal.generated_bytes),
-            (SECOND, 1)
+            (SECOND_NS, 1)
         );
     }
 
@@ -646,14 +646,17 @@ mod tests {
             last = observer.add(reading(second, vec![row("client", 0, done)], 0, done * 16));
         }
         let explained = last.unwrap().explained.unwrap();
-        assert_eq!((explained.wall_ns, explained.write_bytes), (30 * SECOND, 0));
+        assert_eq!(
+            (explained.wall_ns, explained.write_bytes),
+            (30 * SECOND_NS, 0)
+        );
         let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
         assert_eq!(observed.explained.unwrap().write_bytes, 10 * PAGE);
     }
 
     #[test]
     fn unknown_devices_explain_nothing() {
-        let mut observer = ServerObserver::new(SECOND);
+        let mut observer = ServerObserver::new(SECOND_NS);
         observer.begin_session(Vec::new());
         observer.add(reading(1, Vec::new(), 0, 0));
         let step = observer.add(reading(2, Vec::new(), 8, 8)).unwrap();

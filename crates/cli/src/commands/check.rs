@@ -6,7 +6,7 @@ pub(crate) mod layers;
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
 use crate::fitness::measure_fitness;
-use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
+use crate::flags::{MeasuringFlags, SECOND_NS, SelectionFlags};
 use crate::postgres::postgres_version;
 use crate::saved::disk_access;
 use crate::session::{MeasuringJob, measure};
@@ -70,9 +70,9 @@ const REWRITE_PARTS: u64 = 5;
 const EXTRA_PARTS: u64 = 6;
 /// Time for filling and emptying the queue in up to 56 slices, about 27 ms each. Shorter runs have
 /// hardly any slices.
-const TURNS_NS: u64 = 3 * SECOND / 2;
+const TURNS_NS: u64 = 3 * SECOND_NS / 2;
 /// Enough for as many accesses as `curve` makes.
-const ACCESS_NS_MAX: u64 = 30 * SECOND;
+const ACCESS_NS_MAX: u64 = 30 * SECOND_NS;
 /// Time of a random read and of its share of the other patterns. `curve` counts on as much: 30 s
 /// for 1000 reads.
 const ACCESS_READ_NS: u64 = 30_000_000;
@@ -91,25 +91,25 @@ const ORDER: Order = Order::InTurns {
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
 /// The longest that the burst takes.
-const BURST_NS_MAX: u64 = SECOND / 2;
+const BURST_NS_MAX: u64 = SECOND_NS / 2;
 /// The help promises 20 s; identifying the disk, the last requests in flight and saving the record
 /// take up to a second more.
 const QUICK: TimeBudget = TimeBudget {
-    time_ns: 19 * SECOND,
+    time_ns: 19 * SECOND_NS,
     scratch_bytes: 1 << 30,
 };
 /// The help promises about a minute.
 const NORMAL: TimeBudget = TimeBudget {
-    time_ns: 60 * SECOND,
+    time_ns: 60 * SECOND_NS,
     scratch_bytes: 4 << 30,
 };
 /// The help promises up to 5 min.
 const THOROUGH: TimeBudget = TimeBudget {
-    time_ns: 290 * SECOND,
+    time_ns: 290 * SECOND_NS,
     scratch_bytes: 16 << 30,
 };
 /// With a longer `--time` the scratch file is that of a normal run, else that of a quick one.
-const QUICK_SCRATCH_NS_MAX: u64 = 30 * SECOND;
+const QUICK_SCRATCH_NS_MAX: u64 = 30 * SECOND_NS;
 
 /// A step of a device's survey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

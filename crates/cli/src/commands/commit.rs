@@ -5,7 +5,7 @@ mod rows;
 
 use crate::failure::{Exit, Failure};
 use crate::fitness::measure_fitness;
-use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
+use crate::flags::{MeasuringFlags, SECOND_NS, SelectionFlags};
 use crate::postgres::{
     Breadth, InsertRequest, ServerFlags, insert_names, postgres_plan, postgres_version,
 };
@@ -28,9 +28,9 @@ const DATA_BYTES_QUICK: u64 = (128 << 20) - SEGMENT_BYTES;
 const DATA_BYTES_LEAST: u64 = 16 << 20;
 /// The help promises a minute. Laying the file out and what is in flight at the end of each slice
 /// need the rest.
-const TIME_NS: u64 = 50 * SECOND;
+const TIME_NS: u64 = 50 * SECOND_NS;
 /// The help promises 20 s with --quick.
-const TIME_NS_QUICK: u64 = 16 * SECOND;
+const TIME_NS_QUICK: u64 = 16 * SECOND_NS;
 /// The scratch file gets its content in a tenth of the rows' time, beyond that time.
 const LAYOUT_DIVISOR: u64 = 10;
 

@@ -3,7 +3,7 @@
 
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND_NS};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, parse_time, part_of};
@@ -34,17 +34,17 @@ const READS: u32 = 1000;
 /// Accesses that a rotating disk makes in some hours.
 const READS_MAX: u32 = 1_000_000;
 /// A disk of 15 ms needs 25 s for all patterns.
-const ACCESS_TIME_NS: u64 = 30 * SECOND;
+const ACCESS_TIME_NS: u64 = 30 * SECOND_NS;
 /// Fits into the cache of every current disk.
 const BURST_BYTES: u64 = 512 << 10;
 /// The longest that the burst takes.
 const BURST_TIME_NS: u64 = 700_000_000;
 /// Enough for some points on a slow disk.
-const CURVE_NS_MIN: u64 = 10 * SECOND;
+const CURVE_NS_MIN: u64 = 10 * SECOND_NS;
 /// Parts of the span that are measured for short strokes, in percent from its start.
 const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
 /// About 350 random reads of a rotating disk: ± 3 %.
-const STROKE_TIME_NS: u64 = 5 * SECOND;
+const STROKE_TIME_NS: u64 = 5 * SECOND_NS;
 /// A short stroke ends early once its rate is known to ± 1 %.
 const STROKE_PRECISION: f64 = 0.01;
 /// The part of a short stroke's time that is not measured. Chosen, not measured.

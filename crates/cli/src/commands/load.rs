@@ -6,7 +6,7 @@ mod promise;
 mod workloads;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{SCRATCH_BYTES_MIN, SECOND};
+use crate::flags::{SCRATCH_BYTES_MIN, SECOND_NS};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::Time;
 use diskproof_analysis::campaign::rate_search::LIMITS_MIN;
@@ -19,13 +19,13 @@ pub use promise::Promise;
 use workloads::{SEQUENTIAL, offered_workload, ray_requests, sequential_requests};
 
 /// The help promises 7 min of cells.
-const TIME_NS: u64 = 420 * SECOND;
+const TIME_NS: u64 = 420 * SECOND_NS;
 /// The time for which the answer is held, within the time of the search.
-const HOLD_NS: u64 = 60 * SECOND;
+const HOLD_NS: u64 = 60 * SECOND_NS;
 /// A shorter search holds its answer for this part of its time: a seventh, as the usual one does.
 const HOLD_DIVISOR: u64 = TIME_NS / HOLD_NS;
 /// A shorter search has cells of less than half a second.
-const TIME_NS_MIN: u64 = 20 * SECOND;
+const TIME_NS_MIN: u64 = 20 * SECOND_NS;
 /// The scratch file gets its content in a tenth of the search's time, beyond that time.
 const LAYOUT_DIVISOR: u64 = 10;
 /// A scratch file of four times the largest cache of a drive, 1 GiB.
@@ -33,9 +33,9 @@ const SCRATCH_BYTES: u64 = 4 << 30;
 /// Each sequential workload gets a hundredth of the whole time, within two limits.
 const SEQUENTIAL_DIVISOR: u64 = 100;
 /// A sequential workload gets no less time.
-const SEQUENTIAL_NS_MIN: u64 = SECOND / 2;
+const SEQUENTIAL_NS_MIN: u64 = SECOND_NS / 2;
 /// A sequential workload gets no more time.
-const SEQUENTIAL_NS_MAX: u64 = 10 * SECOND;
+const SEQUENTIAL_NS_MAX: u64 = 10 * SECOND_NS;
 
 /// Searches the highest rate that keeps the promise, or one for each ray, and then proves it.
 pub fn run(load: &LoadFlags) -> anyhow::Result<Exit> {
@@ -135,7 +135,7 @@ fn planned_search(load: &LoadFlags) -> Result<RatePlan, Failure> {
             format_duration(time_ns),
             format_duration(load.slo.limit_ns),
             format_duration(u64::from(LIMITS_MIN) * load.slo.limit_ns),
-            format_duration(least_ns.next_multiple_of(SECOND))
+            format_duration(least_ns.next_multiple_of(SECOND_NS))
         )));
     }
     let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_DIVISOR);
@@ -205,14 +205,14 @@ mod tests {
     #[test]
     fn search_has_room_for_the_warm_ups_of_its_limit() {
         let limit_ns_max = |time_ns: u64| {
-            let mut limit_ns = SECOND / 100;
+            let mut limit_ns = SECOND_NS / 100;
             while searched_ns_min(limit_ns) <= time_ns {
-                limit_ns += SECOND / 100;
+                limit_ns += SECOND_NS / 100;
             }
-            limit_ns - SECOND / 100
+            limit_ns - SECOND_NS / 100
         };
         // Half of 20 s: 2.86 s are held, and the warm-ups take 7.1 s.
-        assert_eq!(limit_ns_max(20 * SECOND) / 1_000_000, 350);
+        assert_eq!(limit_ns_max(20 * SECOND_NS) / 1_000_000, 350);
         // Half of 7 min: 60 s are held.
         assert_eq!(limit_ns_max(TIME_NS) / 1_000_000, 7500);
         assert!(searched_ns_min(LIMIT_NS_MAX) <= TIME_NS);

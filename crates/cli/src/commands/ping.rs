@@ -3,7 +3,7 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{
-    Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of, parse_from_one,
+    Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND_NS, choices, one_of, parse_from_one,
 };
 use crate::plan_file::sector_bytes;
 use crate::scratch_sizes::{directories, refuse_overfull_filesystem, room_for_each};
@@ -26,13 +26,13 @@ use std::path::PathBuf;
 /// Name of the only workload.
 const PING: &str = "ping";
 /// ioping's interval.
-const INTERVAL_NS: u64 = SECOND;
+const INTERVAL_NS: u64 = SECOND_NS;
 /// ioping's request.
 const BLOCK_BYTES: u64 = 4096;
 /// ioping's request with `-L`.
 const SEQUENTIAL_BLOCK_BYTES: u64 = 256 << 10;
 /// ioping's time with `-R`.
-const RAPID_NS: u64 = 3 * SECOND;
+const RAPID_NS: u64 = 3 * SECOND_NS;
 /// ioping does not count the first request either.
 const WARMUP_REQUESTS: u64 = 1;
 /// Larger than the caches of most drives' channels, and written in less than a second by most. A
@@ -148,7 +148,7 @@ const fn after_each_write(call: SyncCall) -> SyncPolicy {
     SyncPolicy::Every { writes: 1, call }
 }
 
-const fn by_flag(flag: WriteFlag) -> SyncPolicy {
+const fn with_flag(flag: WriteFlag) -> SyncPolicy {
     SyncPolicy::WithWrite { flag }
 }
 
@@ -157,8 +157,8 @@ const SYNCS: &[Choice<SyncPolicy>] = choices! {
     "none" SyncPolicy::None, "Nothing";
     "fdatasync" after_each_write(SyncCall::Fdatasync), "fdatasync after each write";
     "fsync" after_each_write(SyncCall::Fsync), "fsync after each write";
-    "dsync" by_flag(WriteFlag::OpenDsync), "O_DSYNC: the write returns when its data is durable";
-    "sync" by_flag(WriteFlag::OpenSync), "O_SYNC: also the data that describes the file";
+    "dsync" with_flag(WriteFlag::OpenDsync), "O_DSYNC: the write returns when its data is durable";
+    "sync" with_flag(WriteFlag::OpenSync), "O_SYNC: also the data that describes the file";
 };
 
 fn parse_rate(text: &str) -> Result<f64, String> {
@@ -234,7 +234,7 @@ fn latency_threshold(kind: OpKind, limit_ns: u64) -> Result<Expected, Failure> {
 
 /// The duration in the largest unit that needs no fraction.
 fn shortest_duration(ns: u64) -> String {
-    for (unit_ns, unit) in [(SECOND, "s"), (1_000_000, "ms"), (1000, "us")] {
+    for (unit_ns, unit) in [(SECOND_NS, "s"), (1_000_000, "ms"), (1000, "us")] {
         if ns.is_multiple_of(unit_ns) {
             return format!("{}{unit}", ns / unit_ns);
         }
@@ -316,10 +316,10 @@ fn interval_ns(ping: &PingFlags, block_bytes: u32) -> u64 {
 fn limit_interval_ns(ping: &PingFlags, block_bytes: u32) -> Option<u64> {
     let mut limit_ns = None;
     if let Some(rate) = ping.rate {
-        limit_ns = Some((SECOND as f64 / rate).ceil() as u64);
+        limit_ns = Some((SECOND_NS as f64 / rate).ceil() as u64);
     }
     if let Some(speed) = ping.speed {
-        let request_ns = (f64::from(block_bytes) * SECOND as f64 / speed as f64).ceil() as u64;
+        let request_ns = (f64::from(block_bytes) * SECOND_NS as f64 / speed as f64).ceil() as u64;
         limit_ns = limit_ns.max(Some(request_ns));
     }
     limit_ns
@@ -420,7 +420,7 @@ fn request_workload(
         workload.access = Access::Sequential;
     }
     if requests.interval_ns > 0 {
-        workload.rate = Some(SECOND as f64 / requests.interval_ns as f64);
+        workload.rate = Some(SECOND_NS as f64 / requests.interval_ns as f64);
     }
     workload
 }

@@ -4,7 +4,7 @@
 mod every;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_MIN, SECOND_NS};
 use crate::plan_file::sector_bytes;
 use crate::session::{MeasuringJob, ProgressView, measure};
 use crate::standard_workloads::WRITES_ONLY_PERMILLE;
@@ -26,16 +26,16 @@ use every::SeriesRequest;
 use std::path::PathBuf;
 
 /// The help promises 2 h.
-const TIME_NS: u64 = 2 * 3600 * SECOND;
+const TIME_NS: u64 = 2 * 3600 * SECOND_NS;
 /// A shorter load does not outlast any credit.
-const TIME_NS_MIN: u64 = 10 * SECOND;
+const TIME_NS_MIN: u64 = 10 * SECOND_NS;
 /// Rounds of a load of the usual time, so that each takes a minute.
 const ROUNDS: u64 = 120;
 /// The specification of SNIA has rounds of a minute.
-const ROUND_NS_MAX: u64 = 60 * SECOND;
+const ROUND_NS_MAX: u64 = 60 * SECOND_NS;
 /// Rounds of a shorter load take at least this long, unless it would have fewer than
 /// [`ROUNDS_MIN`].
-const ROUND_NS_MIN: u64 = 5 * SECOND;
+const ROUND_NS_MIN: u64 = 5 * SECOND_NS;
 /// The fewest rounds of a load.
 const ROUNDS_MIN: u64 = 10;
 /// A pause of the load, and the load after it.
@@ -48,16 +48,16 @@ struct Pause {
 /// Caches empty in seconds to minutes once nothing is written.
 const PAUSES: [Pause; 2] = [
     Pause {
-        pause_ns: 30 * SECOND,
+        pause_ns: 30 * SECOND_NS,
         load_after: "after-short-pause",
     },
     Pause {
-        pause_ns: 300 * SECOND,
+        pause_ns: 300 * SECOND_NS,
         load_after: "after-long-pause",
     },
 ];
 /// The time of the load after each pause. Chosen, not measured.
-const AFTER_PAUSE_NS: u64 = 30 * SECOND;
+const AFTER_PAUSE_NS: u64 = 30 * SECOND_NS;
 /// Pauses and the load after them take at most a quarter of the time. Chosen, not measured.
 const RECOVERY_DIVISOR: u64 = 4;
 /// The scratch file: as large as the caches of drives. Cells of flash that are written again count
@@ -339,7 +339,7 @@ fn recovery_ns(part_ns: u64, load_ns: u64) -> u64 {
 
 /// The time in whole tenths of a second, but at least one.
 fn whole_tenths(ns: u64) -> u64 {
-    let tenth_ns = SECOND / 10;
+    let tenth_ns = SECOND_NS / 10;
     (ns / tenth_ns).max(1) * tenth_ns
 }
 

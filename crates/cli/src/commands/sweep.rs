@@ -3,7 +3,9 @@
 mod matrix;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND, WriteBan, choices, one_of};
+use crate::flags::{
+    Choice, MeasuringFlags, SCRATCH_BYTES_MIN, SECOND_NS, WriteBan, choices, one_of,
+};
 use crate::plan_file::sector_bytes;
 use crate::postgres::postgres_version;
 use crate::session::{MeasuringJob, measure};
@@ -20,9 +22,9 @@ use matrix::{Matrix, MatrixLimits};
 use std::path::PathBuf;
 
 /// The help promises 3 min.
-const DEFAULT_TIME_NS: u64 = 180 * SECOND;
+const DEFAULT_TIME_NS: u64 = 180 * SECOND_NS;
 /// The help promises 20 s with --quick.
-const QUICK_TIME_NS: u64 = 20 * SECOND;
+const QUICK_TIME_NS: u64 = 20 * SECOND_NS;
 /// The first write of the scratch file may take a tenth of the time.
 const LAYOUT_DIVISOR: u64 = 10;
 /// A cell ends early once its rate is known to ± 2 %.

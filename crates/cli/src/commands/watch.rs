@@ -8,7 +8,7 @@ mod server;
 mod view;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{SECOND, is_stdout, parse_from_one, parse_page_name};
+use crate::flags::{SECOND_NS, is_stdout, parse_from_one, parse_page_name};
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs, save_records};
 use crate::saved::{HistoryOptions, in_history, keep, print_notes, refuse_foreign_history};
@@ -24,12 +24,12 @@ use journal::WatchJournal;
 use kernel::{WatchRequest, WatchedKernel};
 use std::path::PathBuf;
 use std::sync::Arc;
-use view::{RequestedView, StepView, ViewReader, ViewWait};
+use view::{RequestedView, StepView, ViewOutlet, ViewWait};
 
 /// The shortest step: reading the counters of a thousand processes takes some milliseconds.
-const INTERVAL_NS_MIN: u64 = SECOND / 10;
+const INTERVAL_NS_MIN: u64 = SECOND_NS / 10;
 /// The longest step, as the error names it.
-const INTERVAL_NS_MAX: u64 = 3600 * SECOND;
+const INTERVAL_NS_MAX: u64 = 3600 * SECOND_NS;
 
 /// The note where nothing is left to watch.
 const NO_DEVICE_LEFT: &str = "no watched device is left";
@@ -276,9 +276,9 @@ fn show_steps(
         journal.keep_if_due(kernel);
         let is_last = watch.allows_no_further_step(steps_done, kernel.next_interval());
         match view.show_step(&step, kernel.facts(), kernel.named_devices())? {
-            ViewReader::There => {}
-            ViewReader::Gone if !is_last => return Ok(WatchEnd::Stopped),
-            ViewReader::Gone => return Ok(WatchEnd::Complete),
+            ViewOutlet::Open => {}
+            ViewOutlet::Closed if !is_last => return Ok(WatchEnd::Stopped),
+            ViewOutlet::Closed => return Ok(WatchEnd::Complete),
         }
         if kernel.has_lost_all_devices() {
             // The note belongs below the view, not into its screen.

@@ -1,6 +1,6 @@
 //! Decides when a run that takes longer than announced is ended.
 
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::budget::Budget;
 use diskproof_model::measurement::WAKE_UP_NS;
 use diskproof_model::plan::Plan;
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 /// Every run may be this late. What is in flight at its end gets four more seconds, so that no run
 /// of up to fifty workloads takes ten seconds more than announced.
-const LATE_NS: u64 = 4 * SECOND;
+const LATE_NS: u64 = 4 * SECOND_NS;
 /// A few groups of workloads may each be this late.
-const FEW_GROUPS_LATE_NS: u64 = SECOND / 10;
+const FEW_GROUPS_LATE_NS: u64 = SECOND_NS / 10;
 /// Many groups may each be this late, or all together a second: each begins and ends with some
 /// milliseconds that are not announced. 39 took 0.6 s on a busy machine.
-const MANY_GROUPS_LATE_NS: u64 = SECOND / 50;
+const MANY_GROUPS_LATE_NS: u64 = SECOND_NS / 50;
 /// Filling may take this much longer than its limit, so that a layout that keeps to the same limit
 /// by itself is not ended as late: what it has in flight at its end, and the write-back behind it,
 /// get the same time as those of a workload.
@@ -190,7 +190,7 @@ impl RunDeadline {
 
 /// A run of this many groups that is so late is ended.
 fn late_ns(groups: u64) -> u64 {
-    let many_ns = SECOND.max(groups * MANY_GROUPS_LATE_NS);
+    let many_ns = SECOND_NS.max(groups * MANY_GROUPS_LATE_NS);
     LATE_NS + (groups * FEW_GROUPS_LATE_NS).min(many_ns)
 }
 

@@ -1,7 +1,7 @@
 //! Composes the texts of progress lines. The state of a display is not known here.
 
 use super::recent_rates::RecentRates;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_analysis::estimate;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::progress::{Found, Progress};
@@ -20,7 +20,7 @@ const SURVEY_CELLS: usize = 4;
 /// The first estimates of a survey's time vary too much: they wait for this share of a step.
 const ESTIMATE_FROM: f64 = 0.01;
 /// A step of a survey that is so slow has an estimate before [`ESTIMATE_FROM`].
-const ESTIMATE_FROM_NS: u64 = 10 * SECOND;
+const ESTIMATE_FROM_NS: u64 = 10 * SECOND_NS;
 /// The step of a survey whose rate is shown in requests, not in bytes.
 const ACCESS_STEP: &str = "access times";
 

@@ -1,6 +1,6 @@
 //! Computes the rates that a progress line shows: those of the newest cells of a series.
 
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::progress::Progress;
 use diskproof_model::series::{Cell, TimeSeries};
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl RecentRates {
     }
 
     fn in_cells(cells: &[Cell], interval_ns: u64) -> Self {
-        let seconds = (cells.len().max(1) as u64 * interval_ns) as f64 / SECOND as f64;
+        let seconds = (cells.len().max(1) as u64 * interval_ns) as f64 / SECOND_NS as f64;
         let mut ops: u64 = 0;
         let mut bytes: u64 = 0;
         for cell in cells {

@@ -5,7 +5,7 @@ use super::deadline::precedes_measured_time;
 use super::lines::{NAME_COLUMNS, progress_text, survey_left_ns, survey_line};
 use super::silence_notes::FIRST_NOTE_NS;
 use super::{ProgressDisplay, RECENT_CELLS, RecentRates};
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::stdio::{Verbosity, eprint_line, progress_columns};
 use diskproof_model::progress::{Control, Phase, Progress};
 use diskproof_model::units::{format_duration, format_rate, format_throughput};
@@ -18,7 +18,7 @@ const RESUME_DIVISOR: u32 = 50;
 const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(10)..=Duration::from_secs(600);
 /// The progress line shows a silence of this length; shorter ones are normal for disks.
-const SILENCE_SHOWN_NS: u64 = 2 * SECOND;
+const SILENCE_SHOWN_NS: u64 = 2 * SECOND_NS;
 
 /// The time after which another line reports where a scan could resume that takes so long.
 fn resume_interval(elapsed: Duration) -> Duration {
@@ -113,7 +113,7 @@ impl ProgressDisplay {
         if silence.length_ns < least_ns {
             return None;
         }
-        let length = format_duration(silence.length_ns / SECOND * SECOND);
+        let length = format_duration(silence.length_ns / SECOND_NS * SECOND_NS);
         Some(match self.path_among_several(silence.target) {
             Some(path) => format!("no answer from {path} for {length}"),
             None => format!("no answer for {length}"),

@@ -3,7 +3,7 @@
 use super::deadline::precedes_measured_time;
 use super::recent_rates::recent_latency_max_ns;
 use super::{ProgressDisplay, RECENT_CELLS, RecentRates};
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::load_screen::{LoadMoment, LoadScreen};
 use crate::stdio::{Verbosity, eprint_line};
 use diskproof_model::progress::{Phase, Progress};
@@ -75,7 +75,7 @@ impl ProgressDisplay {
 
 /// A moment of a pause, in which nothing is sent.
 fn pause_moment(left: Duration, run_left_ns: Option<u64>) -> LoadMoment {
-    let left = format_duration(left.as_secs() * SECOND);
+    let left = format_duration(left.as_secs() * SECOND_NS);
     LoadMoment {
         phase: format!("pause, {left} of it left"),
         left_ns: run_left_ns,
@@ -108,7 +108,7 @@ mod tests {
 
     /// A series of so many cells of a tenth of a second, with one more request in each.
     fn series(cells: u64) -> TimeSeries {
-        let mut series = TimeSeries::new(SECOND / 10);
+        let mut series = TimeSeries::new(SECOND_NS / 10);
         for ops in 1..=cells {
             series.cells.push(Cell {
                 ops,
@@ -122,7 +122,7 @@ mod tests {
 
     fn moment(phase: Phase, series: &TimeSeries) -> LoadMoment {
         let shown = display(Task::Workloads(Workloads::default()));
-        shown.load_moment(&Progress::new("load", phase, SECOND, series))
+        shown.load_moment(&Progress::new("load", phase, SECOND_NS, series))
     }
 
     #[test]
@@ -157,11 +157,11 @@ mod tests {
         let shown = display(Task::Workloads(Workloads::default()));
         let silence = Silence {
             target: 1,
-            length_ns: 100 * SECOND,
+            length_ns: 100 * SECOND_NS,
         };
         let progress = Progress {
             silence: Some(silence),
-            ..Progress::new("load", Phase::Measure, SECOND, &series)
+            ..Progress::new("load", Phase::Measure, SECOND_NS, &series)
         };
         let remarks = shown.load_moment(&progress).remarks;
         assert_eq!(remarks.len(), 1);
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn pause_has_the_time_that_is_left_of_it_and_no_rate() {
-        let moment = pause_moment(Duration::from_millis(40_900), Some(SECOND));
+        let moment = pause_moment(Duration::from_millis(40_900), Some(SECOND_NS));
         assert!(moment.phase.contains("40 s"), "{}", moment.phase);
-        assert_eq!((moment.iops, moment.left_ns), (Some(0.0), Some(SECOND)));
+        assert_eq!((moment.iops, moment.left_ns), (Some(0.0), Some(SECOND_NS)));
     }
 }

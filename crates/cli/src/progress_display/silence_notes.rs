@@ -1,10 +1,10 @@
 //! Decides when a long silence of a target is worth a line.
 
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 
 /// A note about a silence comes after this time; each further one after twice the time. Chosen, not
 /// measured.
-pub(super) const FIRST_NOTE_NS: u64 = 10 * SECOND;
+pub(super) const FIRST_NOTE_NS: u64 = 10 * SECOND_NS;
 
 /// Decides when a silence is noted: after ten seconds, and again after twice the time each.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ mod tests {
         let mut noted = Vec::new();
         // A longer silence goes on, a shorter one is another.
         for seconds in [2, 9, 10, 11, 19, 20, 39, 40, 3, 9, 10, 19] {
-            if notes.is_due(seconds * SECOND) {
+            if notes.is_due(seconds * SECOND_NS) {
                 noted.push(seconds);
             }
         }

@@ -18,9 +18,9 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 const COST_DIVISOR: u32 = 50;
 /// Writing takes milliseconds. A filesystem that takes longer gets no further journal: the history
 /// never costs a measurement.
-const WRITTEN_WITHIN: Duration = Duration::from_millis(500);
+const WRITTEN_TIMEOUT: Duration = Duration::from_millis(500);
 /// The longest wait for the end of the journal: writing or removing a few files takes milliseconds.
-const ENDED_WITHIN: Duration = Duration::from_secs(1);
+const ENDED_TIMEOUT: Duration = Duration::from_secs(1);
 /// The name of the threads that write journals, as ps(1) shows it.
 const THREAD_NAME: &str = "diskproof-journal";
 
@@ -76,7 +76,7 @@ impl Journals {
             }
             Ok::<(), diskproof_history::HistoryError>(())
         });
-        match writing.wait(WRITTEN_WITHIN) {
+        match writing.wait(WRITTEN_TIMEOUT) {
             Waited::Done(Ok(())) => {}
             Waited::Done(Err(_)) | Waited::TimedOut(_) | Waited::Lost => self.journals.clear(),
         }
@@ -98,7 +98,7 @@ pub(crate) fn end_journals(journals: Vec<Arc<Journal>>) {
             let _ = journal.end();
         }
     });
-    let _ = ending.wait(ENDED_WITHIN);
+    let _ = ending.wait(ENDED_TIMEOUT);
 }
 
 /// Leaves the whole record of a run that could not be saved in its journal: the next reader of the
@@ -114,7 +114,7 @@ pub(crate) fn leave_in_journal(
     let keeping = Deferred::start_or_run(THREAD_NAME, move || {
         leave(&journal, &record, kept_in.as_deref())
     });
-    match keeping.wait(ENDED_WITHIN) {
+    match keeping.wait(ENDED_TIMEOUT) {
         Waited::Done(left) => left,
         Waited::TimedOut(_) | Waited::Lost => LeftInJournal::Unknown,
     }

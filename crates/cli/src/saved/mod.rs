@@ -27,7 +27,7 @@ pub(crate) use document::{
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use jiff::{SignedDuration, Timestamp};
 pub(crate) use journals::{Journals, KILLED, LeftInJournal, end_journals, leave_in_journal};
-use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, in_resolved_folder};
+use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, resolve_folder};
 pub(crate) use place::{empty_text, history_place, make_history, register_history, state_folder};
 pub(crate) use recovery::{RecoveredHistory, UnsavedRun, open, open_recovered};
 pub(crate) use reference::{
@@ -144,7 +144,7 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
         return Vec::new();
     }
     let place = match HistoryEnvironment::real().place(options.history.as_deref()) {
-        Destination::At(place) => match in_resolved_folder(place) {
+        Destination::At(place) => match resolve_folder(place) {
             Ok(place) => place,
             Err(error) => return vec![not_saved(&error)],
         },
@@ -207,7 +207,7 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
     else {
         return Ok(());
     };
-    match history_answer(&in_resolved_folder(place)?, refuse_foreign) {
+    match history_answer(&resolve_folder(place)?, refuse_foreign) {
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
         // As of an output: a mistyped path costs no run. That of the environment was typed long
         // ago, and its mount may be missing tonight: the run is measured, and warns.
@@ -241,7 +241,7 @@ fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Journal> {
     else {
         return None;
     };
-    let real_place = in_resolved_folder(place).ok()?;
+    let real_place = resolve_folder(place).ok()?;
     let id = run_id.to_owned();
     let label = options.label.clone();
     history_answer(&real_place, move |place| {
@@ -262,7 +262,7 @@ pub(crate) fn test_journal(
     else {
         return Ok(None);
     };
-    TestJournal::beside(&in_resolved_folder(place)?, identity).map(Some)
+    TestJournal::beside(&resolve_folder(place)?, identity).map(Some)
 }
 
 /// Saves a record from another machine. Returns whether it was new, and a warning where a damaged

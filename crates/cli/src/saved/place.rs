@@ -31,7 +31,7 @@ pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Fail
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
     environment.is_off = false;
     match environment.place(history) {
-        Destination::At(place) => Ok(in_resolved_folder(place)?),
+        Destination::At(place) => Ok(resolve_folder(place)?),
         Destination::Off | Destination::Nowhere => {
             Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
         }
@@ -40,8 +40,8 @@ pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Fail
 
 /// The place, with the symlinks of its folder resolved. Those of another user are followed nowhere:
 /// they may lead to a file that only this user can replace.
-pub(super) fn in_resolved_folder(place: HistoryPlace) -> Result<HistoryPlace, HistoryError> {
-    match in_real_folder(&place.path) {
+pub(super) fn resolve_folder(place: HistoryPlace) -> Result<HistoryPlace, HistoryError> {
+    match resolved_folder_path(&place.path) {
         Ok(path) => Ok(HistoryPlace { path, ..place }),
         Err(PathError::ForeignLink(path)) => Err(HistoryError::NotOurs {
             path,
@@ -53,7 +53,7 @@ pub(super) fn in_resolved_folder(place: HistoryPlace) -> Result<HistoryPlace, Hi
 }
 
 /// The path, with the symlinks of its folder resolved.
-fn in_real_folder(path: &Path) -> Result<PathBuf, PathError> {
+fn resolved_folder_path(path: &Path) -> Result<PathBuf, PathError> {
     TrustedPath::walk(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(path.to_owned());
@@ -106,7 +106,7 @@ pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Fai
 /// Makes the history where there is none. Fails where no run could be saved in it.
 pub(crate) fn make_history(history: Option<&Path>) -> Result<(), Failure> {
     match HistoryEnvironment::real().place(history) {
-        Destination::At(place) => history_answer(&in_resolved_folder(place)?, make_writable),
+        Destination::At(place) => history_answer(&resolve_folder(place)?, make_writable),
         Destination::Off => Err(Failure::Usage(
             "DISKPROOF_NO_HISTORY is set, so no run would be saved; unset it".to_owned(),
         )),

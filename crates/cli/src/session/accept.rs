@@ -19,7 +19,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use crate::failure::Failure;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::saved::TestJournal;
 use crate::stdio::{ProgressLine, Verbosity};
@@ -40,7 +40,7 @@ use std::time::Duration;
 
 /// The time of a step: as much is lost by a kill, and a flush ends each step that writes. Chosen so
 /// that both cost little; not measured.
-const STEP_NS: u64 = 5 * SECOND;
+const STEP_NS: u64 = 5 * SECOND_NS;
 /// The shown rate is that of the last two seconds: long enough to be readable, and short enough to
 /// show a disk that stalls.
 const RATE_OVER: Duration = Duration::from_secs(2);
@@ -402,7 +402,7 @@ impl AcceptProgress<'_> {
         if rate > 0.0 {
             figures.push(format_throughput(rate));
             let left_s = (left_bytes as f64 / rate) as u64;
-            figures.push(format!("{} left", format_duration(left_s * SECOND)));
+            figures.push(format!("{} left", format_duration(left_s * SECOND_NS)));
         }
         figures.push(match self.wrong_bytes {
             0 => "nothing wrong so far".to_owned(),

@@ -359,8 +359,8 @@ impl Bench {
             {
                 sink.verbosity.note(&error.to_string());
                 let mut results = sink.results();
-                if results.failed.is_none() {
-                    results.failed = error.of_target();
+                if results.write_back_failure.is_none() {
+                    results.write_back_failure = error.of_target();
                 }
             }
         }

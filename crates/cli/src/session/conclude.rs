@@ -74,7 +74,7 @@ impl MeasuredRun<'_> {
             self.flags.verbosity().note(&text);
             close_stdout();
         }
-        let not_restored = self.end.results.not_restored.take();
+        let cache_error = self.end.results.cache_error.take();
         let is_delivered = self.printed.is_ok() && self.flags.is_for_merge();
         let mut ended = exit_of_run(&self.record, self.end, self.flags.undecided);
         if let (Ok(Exit::Done), Some(signal)) = (&ended, self.unsaved_at) {
@@ -84,7 +84,7 @@ impl MeasuredRun<'_> {
             // How the run ended decides, unless it was done: a missed threshold stays one where a
             // file could not be written, too.
             match ended {
-                Ok(Exit::Done) if not_restored.is_none() => return Err(error),
+                Ok(Exit::Done) if cache_error.is_none() => return Err(error),
                 Ok(_) | Err(_) => eprint_line(&format!("error: {error:#}")),
             }
         }
@@ -101,7 +101,7 @@ impl MeasuredRun<'_> {
             Err(error) => return Err(error),
         };
         // A cache that was not restored outweighs however else the run ended.
-        match not_restored {
+        match cache_error {
             Some(error) => Err(Failure::WriteCache(error).into()),
             None => Ok(exit),
         }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest wait for the end of the journal: writing or removing a few files takes milliseconds.
-const JOURNAL_ENDED_WITHIN: Duration = Duration::from_secs(1);
+const JOURNAL_ENDED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A run that has ended.
 pub(crate) struct EndedRun {
@@ -65,7 +65,7 @@ impl EndedRun {
         {
             // One that stays is known to be of a run in the history, and is replaced.
             let ending = Deferred::start_or_run("diskproof-journal", move || journal.end(saved));
-            let _ = ending.wait(JOURNAL_ENDED_WITHIN);
+            let _ = ending.wait(JOURNAL_ENDED_TIMEOUT);
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::flags::{StartAt, TogetherFlags};
 use crate::interrupt;
 use crate::launchers;
-use diskproof_cluster::pmi::{ANSWER_WITHIN, FenceClock, Fences, take_part};
+use diskproof_cluster::pmi::{ANSWER_TIMEOUT, FenceClock, Fences, take_part};
 use diskproof_cluster::wall::{chrony_bound_ns, wall_bound};
 use diskproof_device::spawn_with_limit_of_user;
 use diskproof_engine::{Session, inherited_descriptor, kernel_clock};
@@ -77,7 +77,7 @@ fn take_fences(session: &Session) -> Fences {
     match inherited_descriptor(number) {
         Ok(socket) => take_part(
             UnixStream::from(socket),
-            ANSWER_WITHIN,
+            ANSWER_TIMEOUT,
             &SessionClock(session),
         ),
         Err(_) => Fences {

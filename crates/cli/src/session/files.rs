@@ -5,7 +5,7 @@ use super::bench::Bench;
 use super::running::{Running, Stepped};
 use super::sink::{AFTER_END, EarlyEnd, Leftover, Sink};
 use crate::failure::Failure;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use diskproof_device::{FileTree, OpenError, Pulse, StartedTree};
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// The shown rate is that of this last time.
 const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
 /// A run that is over waits so long for the removal of its files. Chosen, not measured.
-const REMOVED_WITHIN: Duration = Duration::from_secs(3);
+const REMOVED_TIMEOUT: Duration = Duration::from_secs(3);
 /// It waits no longer than this after the announced end, so that the watchdog, which takes a disk
 /// that is silent then for one that does not answer, does not end it before.
 const REMOVED_BY: Duration = AFTER_END.saturating_sub(Duration::from_millis(300));
@@ -280,7 +280,7 @@ fn wait_for_removal(
 /// True once a removal has had its time: the run has been over for long enough, or its announced
 /// time has, which the removal of the files before may have used up.
 fn is_left_to_another_process(over_for: Duration, late: Duration) -> bool {
-    over_for >= REMOVED_WITHIN || late >= REMOVED_BY
+    over_for >= REMOVED_TIMEOUT || late >= REMOVED_BY
 }
 
 /// Names the operation that failed, and what the user can do.
@@ -324,7 +324,7 @@ fn ended_step_line(plan: &FilesPlan, files: &FilesMeasurement) -> Option<String>
     if newest.rounds.len() != plan.rounds as usize {
         return None;
     }
-    let rate = newest.op.count as f64 * SECOND as f64 / newest.wall_ns.max(1) as f64;
+    let rate = newest.op.count as f64 * SECOND_NS as f64 / newest.wall_ns.max(1) as f64;
     Some(format!("{}: {}/s", newest.step.name(), format_rate(rate)))
 }
 
@@ -365,7 +365,7 @@ impl PassLines {
         }
         self.next *= 2;
         let share = format_percent(progress.done.unwrap_or(0.0));
-        let whole_seconds = format_duration(progress.elapsed_ns / SECOND * SECOND);
+        let whole_seconds = format_duration(progress.elapsed_ns / SECOND_NS * SECOND_NS);
         Some(format!("{} {share} after {whole_seconds}", progress.name))
     }
 }
@@ -380,7 +380,7 @@ impl FilesProgress<'_> {
             figures.push(format!("{}/s", format_rate(rates.iops)));
         }
         if let Some(left_ns) = self.display.announced_left_ns() {
-            let whole_seconds = format_duration(left_ns / SECOND * SECOND);
+            let whole_seconds = format_duration(left_ns / SECOND_NS * SECOND_NS);
             figures.push(format!("at most {whole_seconds} left"));
         }
         figures.extend(self.display.silence_text(progress));
@@ -418,10 +418,10 @@ mod tests {
 
     #[test]
     fn long_pass_that_is_not_measured_has_a_line_now_and_then() {
-        let series = TimeSeries::new(SECOND);
+        let series = TimeSeries::new(SECOND_NS);
         let mut lines = PassLines::new(Verbosity::Lines);
         let mut printed = |phase, seconds: u64| {
-            let elapsed_ns = seconds * SECOND;
+            let elapsed_ns = seconds * SECOND_NS;
             let progress = Progress {
                 done: Some(0.5),
                 ..Progress::new("write-back", phase, elapsed_ns, &series)

@@ -126,12 +126,12 @@ fn save_pause(elapsed_ns: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::SECOND;
+    use crate::flags::SECOND_NS;
 
     #[test]
     fn pause_between_saves_is_a_tenth_of_the_time_within_its_limits() {
-        assert_eq!(save_pause(20 * SECOND), Duration::from_secs(10));
-        assert_eq!(save_pause(300 * SECOND), Duration::from_secs(30));
-        assert_eq!(save_pause(86_400 * SECOND), Duration::from_secs(60));
+        assert_eq!(save_pause(20 * SECOND_NS), Duration::from_secs(10));
+        assert_eq!(save_pause(300 * SECOND_NS), Duration::from_secs(30));
+        assert_eq!(save_pause(86_400 * SECOND_NS), Duration::from_secs(60));
     }
 }

@@ -52,7 +52,7 @@ use diskproof_report::formats::format_of;
 use diskproof_report::{json, terminal};
 use gate::{Granted, pass_gate, rehearse};
 use open::{Opened, open};
-use slots::in_slots;
+use slots::planned_in_slots;
 use std::path::PathBuf;
 use std::sync::Arc;
 use watchdog::supervise;
@@ -78,7 +78,7 @@ pub(crate) fn measure(job: MeasuringJob<'_>) -> anyhow::Result<Measured<'_>> {
 
 /// Measures; `None` where the plan was only shown.
 pub(crate) fn run(requested: MeasuringJob<'_>) -> anyhow::Result<Option<EndedRun>> {
-    let job = in_slots(requested)?;
+    let job = planned_in_slots(requested)?;
     if job.flags.dry_run {
         let granted = pass_gate(&job)?;
         show_plan(&job, granted)?;

@@ -15,7 +15,7 @@ use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::plan::Task;
+use diskproof_model::plan::{Task, Workload};
 use diskproof_model::record::TargetSilence;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_postgres::PostgresError;
@@ -69,10 +69,10 @@ pub(crate) struct RunResults {
     pub first_answers: Vec<TargetSilence>,
     /// Files that the run has made and not removed yet.
     pub leftover: Option<Leftover>,
-    /// The failure of a target when it was closed.
-    pub failed: Option<TargetFailure>,
-    /// The write cache of a disk that could not be restored.
-    pub not_restored: Option<WriteCacheError>,
+    /// The failure of a target that wrote its last data back before it was closed.
+    pub write_back_failure: Option<TargetFailure>,
+    /// The error of a write cache that could not be restored.
+    pub cache_error: Option<WriteCacheError>,
 }
 
 impl RunResults {
@@ -206,6 +206,40 @@ pub(super) fn end_with_leftover(
     })
 }
 
+/// Adds measurements: slices to those of the same workload and target, others in the order of the
+/// plan's workloads. Those of one workload on several targets stay in the order in which they were
+/// added. Returns all that is known of the workloads of `measured`.
+fn add_in_plan_order(
+    kept: &mut Vec<Measurement>,
+    measured: Vec<Measurement>,
+    workloads: &[Workload],
+) -> Vec<Measurement> {
+    let mut so_far = Vec::new();
+    for next in measured {
+        let earlier = kept.iter_mut().find(|earlier| {
+            earlier.target == next.target && earlier.workload.name == next.workload.name
+        });
+        if let Some(earlier) = earlier {
+            earlier.append(next);
+            so_far.push(earlier.clone());
+        } else {
+            so_far.push(next.clone());
+            let place = place_in_plan(&next, workloads);
+            let index = kept.partition_point(|other| place_in_plan(other, workloads) <= place);
+            kept.insert(index, next);
+        }
+    }
+    so_far
+}
+
+/// The place of a measurement's workload in the plan.
+fn place_in_plan(measurement: &Measurement, workloads: &[Workload]) -> usize {
+    workloads
+        .iter()
+        .take_while(|workload| workload.name != measurement.workload.name)
+        .count()
+}
+
 /// Results that several threads share.
 #[derive(Clone, Default)]
 pub(super) struct SharedResults(Arc<Mutex<RunResults>>);
@@ -224,7 +258,7 @@ pub(super) struct ResultsKeeper<'a> {
 }
 
 impl ResultsKeeper<'_> {
-    /// True if it is time to keep results, after this time of the call.
+    /// True if it is time to keep the results of this call, which has lasted for this time.
     pub(super) fn is_due(&self, elapsed_ns: u64) -> bool {
         self.journal.is_due_within(elapsed_ns)
     }
@@ -243,7 +277,7 @@ impl ResultsKeeper<'_> {
         self.journal.keep(&results);
     }
 
-    /// True if results are kept at all by now.
+    /// True if the journal takes results by now, however long this call has lasted.
     pub(super) fn may_keep(&self) -> bool {
         self.journal.is_due()
     }
@@ -320,37 +354,11 @@ impl Sink {
         self.results().step_target = target;
     }
 
-    /// Adds measurements: in the order of the plan, slices to those before them. Returns all that
-    /// is known of the same workloads.
+    /// Adds measurements. Returns all that is known of the same workloads.
     pub(super) fn add(&self, measured: Vec<Measurement>) -> Vec<Measurement> {
         let mut results = self.results();
-        let kept = &mut results.data.measurements;
-        let mut so_far = Vec::new();
-        for next in measured {
-            let earlier = kept.iter_mut().find(|earlier| {
-                earlier.target == next.target && earlier.workload.name == next.workload.name
-            });
-            if let Some(earlier) = earlier {
-                earlier.append(next);
-                so_far.push(earlier.clone());
-            } else {
-                so_far.push(next.clone());
-                let place = self.place_in_plan(&next);
-                let index = kept.partition_point(|other| self.place_in_plan(other) <= place);
-                kept.insert(index, next);
-            }
-        }
-        so_far
-    }
-
-    /// The place of a measurement's workload in the plan.
-    fn place_in_plan(&self, measurement: &Measurement) -> usize {
-        self.facts
-            .plan
-            .workloads()
-            .iter()
-            .take_while(|workload| workload.name != measurement.workload.name)
-            .count()
+        let workloads = self.facts.plan.workloads();
+        add_in_plan_order(&mut results.data.measurements, measured, workloads)
     }
 
     /// Saves what was measured so far, where that is due. The results stay unlocked meanwhile.
@@ -381,6 +389,8 @@ impl Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::measurement::{CacheUse, EngineUse, MeasuredSpan};
+    use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind};
 
     #[test]
     fn cause_of_an_interruption_is_named_also_within_a_longer_reason() {
@@ -419,5 +429,65 @@ mod tests {
         )));
         let kept = end_with_leftover(failed, &left).unwrap_err();
         assert!(matches!(kept, EarlyEnd::Error(RunError::Thread(_))));
+    }
+
+    fn measured(name: &str, target: usize, wall_ns: u64) -> Measurement {
+        let engine = EngineUse {
+            asked: EngineChoice::Auto,
+            used: EngineKind::Sync,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+            depth: None,
+            done_before_wait: None,
+        };
+        let cache = CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        };
+        let span = MeasuredSpan::new(0, 1 << 30);
+        Measurement {
+            target,
+            wall_ns,
+            ..Measurement::unmeasured(Workload::named(name), span, engine, cache)
+        }
+    }
+
+    /// Names, targets and measured times.
+    fn added(kept: &mut Vec<Measurement>, new: Vec<Measurement>) -> Vec<(String, usize, u64)> {
+        let workloads = ["first", "second"].map(Workload::named);
+        let mut known = Vec::new();
+        for row in add_in_plan_order(kept, new, &workloads) {
+            known.push((row.workload.name, row.target, row.wall_ns));
+        }
+        known
+    }
+
+    #[test]
+    fn rows_are_in_the_order_of_the_plan_and_those_of_a_workload_in_that_of_targets() {
+        let mut kept = Vec::new();
+        for (name, target) in [("second", 0), ("first", 0), ("second", 1), ("first", 1)] {
+            let known = added(&mut kept, vec![measured(name, target, 5)]);
+            assert_eq!(known, [(name.to_owned(), target, 5)]);
+        }
+        let mut order = Vec::new();
+        for row in &kept {
+            order.push((row.workload.name.as_str(), row.target));
+        }
+        let expected = [("first", 0), ("first", 1), ("second", 0), ("second", 1)];
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn slice_is_added_to_the_row_of_its_workload_on_its_target() {
+        let mut kept = Vec::new();
+        added(
+            &mut kept,
+            vec![measured("first", 0, 5), measured("first", 1, 7)],
+        );
+        let known = added(&mut kept, vec![measured("first", 1, 20)]);
+        assert_eq!(known, [("first".to_owned(), 1, 27)]);
+        let times: Vec<u64> = kept.iter().map(|row| row.wall_ns).collect();
+        assert_eq!(times, [5, 27]);
     }
 }

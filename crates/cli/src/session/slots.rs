@@ -4,7 +4,7 @@
 use super::job::MeasuringJob;
 use super::task_words::task_words;
 use crate::failure::Failure;
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, StartAt};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND_NS, StartAt};
 use crate::launchers;
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Decide, Fill, Order, Plan, SkipCause, Task, Workloads};
@@ -22,19 +22,19 @@ const GAP_NS: u64 = 300_000_000;
 const FILL_NS_PER_BYTE: u64 = 10;
 /// The time before the first slot, of which the launcher's answers and the first preparation take a
 /// part. Chosen, not measured.
-const LEAD_NS_MIN: u64 = 2 * SECOND;
-/// A start that is further away is a slip of the pen, or the clock is wrong.
-const START_WITHIN: Duration = Duration::from_secs(86_400);
+const LEAD_NS_DEFAULT: u64 = 2 * SECOND_NS;
+/// A start that is further away than this is a slip of the pen, or the clock is wrong.
+const START_DISTANCE_MAX: Duration = Duration::from_secs(86_400);
 /// The seed of the order of slots where neither a start, nor a job, nor the user gives one. Any
 /// value will do that all hosts share.
 const SEED: u64 = 1;
 
-/// The start of an error about a plan that `--together` refuses.
-const WHAT_WORKS: &str = "--together measures fixed workloads: those of 'check', 'run' and plan \
+/// Begins an error about a plan that `--together` refuses: what a plan in slots needs.
+const SLOTS_NEED: &str = "--together measures fixed workloads: those of 'check', 'run' and plan \
                           files";
 
 /// The plan in slots where the user asks for them; any other plan as it is.
-pub(super) fn in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Failure> {
+pub(super) fn planned_in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Failure> {
     let together = &job.flags.together;
     if !together.together {
         if matches!(job.plan.order(), Order::InSlots(_)) {
@@ -52,7 +52,7 @@ pub(super) fn in_slots(mut job: MeasuringJob<'_>) -> Result<MeasuringJob<'_>, Fa
         lead_ns: match together.start_at {
             Some(StartAt::Time(_)) => 0,
             Some(StartAt::AfterFence(lead_ns)) => lead_ns,
-            None => LEAD_NS_MIN + scratch_bytes.saturating_mul(FILL_NS_PER_BYTE),
+            None => LEAD_NS_DEFAULT + scratch_bytes.saturating_mul(FILL_NS_PER_BYTE),
         },
         gap_ns: GAP_NS,
     };
@@ -81,7 +81,7 @@ fn refuse_without_start(flags: &MeasuringFlags) -> Result<(), Failure> {
             .duration_since(now)
             .or_else(|_| now.duration_since(start));
         return match distance {
-            Ok(distance) if distance <= START_WITHIN => Ok(()),
+            Ok(distance) if distance <= START_DISTANCE_MAX => Ok(()),
             _ => Err(Failure::Usage(format!(
                 "--start-at {time}: this is more than a day away from the wall clock of this host"
             ))),
@@ -118,7 +118,7 @@ fn refuse_unequal(
     for workload in &workloads.list {
         if workload.write_cache.is_some() {
             return Err(Failure::Usage(format!(
-                "{WHAT_WORKS}, and '{}' switches the disk's write cache",
+                "{SLOTS_NEED}, and '{}' switches the disk's write cache",
                 workload.name
             )));
         }
@@ -139,7 +139,7 @@ fn refuse_unequal(
 fn fixed_workloads(plan: &Plan) -> Result<&Workloads, Failure> {
     if plan.is_of_other_tool() {
         return Err(Failure::Usage(format!(
-            "{WHAT_WORKS}. A command line of another tool runs as that tool would"
+            "{SLOTS_NEED}. A command line of another tool runs as that tool would"
         )));
     }
     let mut fixed = None;
@@ -151,9 +151,9 @@ fn fixed_workloads(plan: &Plan) -> Result<&Workloads, Failure> {
             continue;
         }
         let why = task_words(task).no_slots;
-        return Err(Failure::Usage(format!("{WHAT_WORKS}; {why}")));
+        return Err(Failure::Usage(format!("{SLOTS_NEED}; {why}")));
     }
-    fixed.ok_or_else(|| Failure::Usage(WHAT_WORKS.to_owned()))
+    fixed.ok_or_else(|| Failure::Usage(SLOTS_NEED.to_owned()))
 }
 
 /// Refuses a scratch file that free space cuts: it has another size on each host.
@@ -214,6 +214,8 @@ fn lowest_53_bits(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::plan::{Scratch, Skipped, Workload};
+    use diskproof_model::target::WriteCache;
 
     #[test]
     fn size_that_fits_is_a_power_of_two() {
@@ -226,5 +228,96 @@ mod tests {
     fn seed_is_exact_in_json() {
         assert_eq!(lowest_53_bits(u64::MAX), 9_007_199_254_740_991);
         assert_eq!(lowest_53_bits(5), 5);
+    }
+
+    /// A workload of one second.
+    fn timed(name: &str) -> Workload {
+        let mut workload = Workload::named(name);
+        workload.stop.time_ns = Some(SECOND_NS);
+        workload
+    }
+
+    fn plan_of(workloads: Workloads) -> Plan {
+        Plan {
+            tasks: vec![Task::Workloads(workloads)],
+            ..Plan::default()
+        }
+    }
+
+    fn is_refused(plan: &Plan) -> bool {
+        refuse_unequal(plan, &[], &MeasuringFlags::default()).is_err()
+    }
+
+    #[test]
+    fn plan_that_differs_from_host_to_host_has_no_slots() {
+        let plan = plan_of(Workloads::as_planned(vec![timed("a"), timed("b")]));
+        assert!(!is_refused(&plan));
+        for (skipped, expected) in [
+            (Skipped::new("b", "read-only target"), true),
+            (Skipped::by_flag("b", "--skip"), false),
+        ] {
+            let plan = Plan {
+                skipped: vec![skipped],
+                ..plan.clone()
+            };
+            assert_eq!(is_refused(&plan), expected);
+        }
+        let mut cached = timed("a");
+        cached.write_cache = Some(WriteCache::WriteThrough);
+        assert!(is_refused(&plan_of(Workloads::as_planned(vec![cached]))));
+    }
+
+    #[test]
+    fn plan_whose_length_depends_on_its_results_has_no_slots() {
+        let unlimited = vec![timed("a"), Workload::named("b")];
+        assert!(is_refused(&plan_of(Workloads::as_planned(unlimited))));
+        let searched = Workloads {
+            decide: Decide::Depth,
+            ..Workloads::as_planned(vec![timed("a")])
+        };
+        assert!(is_refused(&plan_of(searched)));
+        assert!(is_refused(&Plan::default()), "no workloads");
+    }
+
+    #[test]
+    fn scratch_file_that_fills_the_free_space_needs_a_size() {
+        let directory = tempfile::tempdir_in("/var/tmp").unwrap();
+        let identity = diskproof_device::probe(directory.path()).unwrap();
+        let room = scratch_bytes_max(&identity) / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
+        let plan_with = |size_bytes: u64| Plan {
+            scratch: Some(Scratch::of_size(size_bytes)),
+            ..plan_of(Workloads::as_planned(vec![timed("a")]))
+        };
+        let identities = [identity];
+        let mut flags = MeasuringFlags::default();
+        let is_refused = |size_bytes: u64, flags: &MeasuringFlags| {
+            refuse_unequal(&plan_with(size_bytes), &identities, flags).is_err()
+        };
+        // Other programs change the free space meanwhile.
+        assert!(!is_refused(room / 2, &flags));
+        assert!(is_refused(room + room / 2, &flags));
+        flags.size = Some(room + room / 2);
+        assert!(!is_refused(room + room / 2, &flags));
+    }
+
+    #[test]
+    fn seed_of_the_user_comes_before_that_of_the_start() {
+        let mut flags = MeasuringFlags::default();
+        let start = jiff::Timestamp::from_second(1_800_000_000).unwrap();
+        flags.together.start_at = Some(StartAt::Time(start));
+        assert_eq!(seed(&flags), 1_800_000_000);
+        flags.seed = Some(7);
+        assert_eq!(seed(&flags), 7);
+    }
+
+    #[test]
+    fn start_is_at_most_a_day_away() {
+        let now = jiff::Timestamp::now();
+        let mut flags = MeasuringFlags::default();
+        for (hours, is_refused) in [(1, false), (-1, false), (25, true), (-25, true)] {
+            let start = now + jiff::SignedDuration::from_hours(hours);
+            flags.together.start_at = Some(StartAt::Time(start));
+            assert_eq!(refuse_without_start(&flags).is_err(), is_refused, "{hours}");
+        }
     }
 }

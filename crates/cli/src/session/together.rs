@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// for longer.
 const PREPARED_BEFORE_NS: i64 = 1_000_000_000;
 /// The interval at which a wait looks for Ctrl-C.
-const POLL_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Workloads while they are measured in slots: the first step fills the scratch files, each further
 /// one is a slot.
@@ -246,7 +246,7 @@ fn wait_until(instant_ns: i64, bench: &Bench, sink: &Sink) -> Result<(), EarlyEn
         if time_left.is_zero() {
             return Ok(());
         }
-        std::thread::sleep(time_left.min(POLL_EVERY));
+        std::thread::sleep(time_left.min(POLL_INTERVAL));
     }
 }
 

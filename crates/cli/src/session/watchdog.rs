@@ -10,7 +10,7 @@ use super::sink::{
     AFTER_END, EarlyEnd, Leftover, SharedResults, Sink, end_with_leftover, late_text,
 };
 use crate::failure::Failure;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::interrupt;
 use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The interval at which the watchdog looks for the end of the run, and for a silence.
-const POLL_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// After the end of the run a target is silent that has not answered for this time.
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.
@@ -41,7 +41,7 @@ const LATE_SILENCE: Duration = Duration::from_nanos(ENDED_NS);
 /// Chosen, not measured.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 /// The longest wait for the length and the marks of files, which take microseconds.
-const MARKED_WITHIN: Duration = Duration::from_secs(1);
+const MARKED_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Measures on a thread of its own, and waits for the end or for a silence longer than the stall
 /// timeout. What the run has given is taken from its results, whether or not it came to its end.
@@ -82,7 +82,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     let reported = results.ended.take().unwrap_or(waited.ended);
     let ended = leave_behind(results.leftover, reported, targets, watchdog.verbosity);
     let failed = failure_of_target(&ended)
-        .or(results.failed.take())
+        .or(results.write_back_failure.take())
         .map(|failure| failed_call(failure, targets, results.step_target));
     let ended = match ended {
         Err(EarlyEnd::NotStarted(failure)) if !results.data.has_results() && failed.is_none() => {
@@ -125,7 +125,7 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
     sink.finish_tool();
     if let Some(Err(error)) = bench.write_cache.take().map(GuardedWriteCache::restore) {
         ended = Err(error.to_string().into());
-        sink.results().not_restored = Some(error);
+        sink.results().cache_error = Some(error);
     }
     sink.progress.finish();
     if let Err(early_end) = &mut ended
@@ -207,7 +207,7 @@ fn stalled_in_request(
     let target = targets.iter().position(|target| target.path == *path);
     Some(Stalled {
         around: workload.clone(),
-        lasted_ns: seconds.saturating_mul(SECOND),
+        lasted_ns: seconds.saturating_mul(SECOND_NS),
         late,
         has_answered: signs.has_answered(target),
         target,
@@ -229,10 +229,10 @@ fn finish_own_files(files: Vec<OpenTarget>, facts: &RunFacts) {
     let marking = Deferred::start_or_run("diskproof-mark", move || {
         for file in &files {
             let size_bytes = if is_of_tool { file.capacity_bytes() } else { 0 };
-            file.lengthen_own(size_bytes);
+            file.set_final_lengths(size_bytes);
         }
     });
-    marking.wait(MARKED_WITHIN);
+    marking.wait(MARKED_TIMEOUT);
 }
 
 /// Has another process remove the files of the test, which threads of this process still hold.
@@ -287,7 +287,7 @@ impl Watchdog<'_> {
     fn wait(&self, run: &Deferred<()>, signs: &mut SignsOfLife) -> WaitEnd {
         let mut next_note = FIRST_NOTE;
         loop {
-            match run.poll(POLL_EVERY) {
+            match run.poll(POLL_INTERVAL) {
                 Waited::Done(()) => return WaitEnd::without_hang(Ok(())),
                 Waited::Lost => {
                     let error = std::io::Error::other("the thread of the run ended unexpectedly");
@@ -415,7 +415,7 @@ fn is_overdue(late: Duration, silence: Duration) -> bool {
 
 /// A duration in whole seconds.
 fn whole_seconds(duration: Duration) -> String {
-    diskproof_model::units::format_duration(duration.as_secs() * SECOND)
+    diskproof_model::units::format_duration(duration.as_secs() * SECOND_NS)
 }
 
 #[cfg(test)]

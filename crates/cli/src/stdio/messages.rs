@@ -2,7 +2,7 @@
 
 use crate::full_screen;
 use diskproof_model::errno::with_names;
-use diskproof_model::secrets::without_secret;
+use diskproof_model::secrets::text_without_secrets;
 use diskproof_report::terminal;
 use rustix::termios::tcgetwinsize;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The width of a message where the terminal reports none.
 const COLUMNS_DEFAULT: usize = 80;
 /// A progress line is redrawn no more often than this.
-const REDRAW_EVERY: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// `^C` and the cursor.
 const COLUMNS_FOR_ECHO: usize = 3;
 
@@ -62,7 +62,7 @@ pub(crate) fn eprint_line(line: &str) {
     } else {
         None
     };
-    let text = format!("diskproof: {}", with_names(&without_secret(line)));
+    let text = format!("diskproof: {}", with_names(&text_without_secrets(line)));
     let message = terminal::message(&text, width);
     if !full_screen::keep_line(&message) {
         let _ = writeln!(io::stderr().lock(), "{message}");
@@ -73,7 +73,7 @@ pub(crate) fn eprint_line(line: &str) {
 pub(crate) fn eprint_text(text: &str) {
     let _ = io::stderr()
         .lock()
-        .write_all(without_secret(text).as_bytes());
+        .write_all(text_without_secrets(text).as_bytes());
 }
 
 /// A progress line that is redrawn in place. The cursor stays at its end: the terminal then echoes
@@ -97,7 +97,7 @@ impl ProgressLine {
     pub(crate) fn is_due(&self) -> bool {
         match self.drawn {
             _ if self.is_hidden => false,
-            Some(drawn) => drawn.elapsed() >= REDRAW_EVERY,
+            Some(drawn) => drawn.elapsed() >= REDRAW_INTERVAL,
             None => true,
         }
     }

@@ -8,7 +8,7 @@
 use super::flags::WorkloadFlags;
 use super::limits::{Content, ResolveContext, Resolved, Wording, memory_excess, sector_mismatch};
 use super::resolve::resolve;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Plan, Skipped, Stop, Workload};
 use diskproof_model::units::{counted, format_bytes, format_duration};
@@ -161,7 +161,7 @@ pub(crate) fn limits_cut_by_time(plan: &Plan) -> Vec<String> {
 
 /// The number of starts before `until_ns` at `rate` per second; the first is at time zero.
 fn starts_before(until_ns: u64, rate: f64) -> u64 {
-    (until_ns as f64 * rate / SECOND as f64).ceil() as u64
+    (until_ns as f64 * rate / SECOND_NS as f64).ceil() as u64
 }
 
 /// The error for a workload without a start in the measured time.
@@ -172,7 +172,7 @@ fn no_start_error(workload: &Workload, group: Group<'_>) -> Option<String> {
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;
     }
-    let interval = format_duration((SECOND as f64 / rate) as u64);
+    let interval = format_duration((SECOND_NS as f64 / rate) as u64);
     let time = format_duration(time_ns);
     let warmup = format_duration(warmup_ns);
     Some(format!(
@@ -218,7 +218,7 @@ mod tests {
     use crate::workload::limits::Memory;
     use diskproof_model::plan::{Layout, Start};
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     fn context() -> ResolveContext {
         ResolveContext {
@@ -261,13 +261,16 @@ mod tests {
             "rw = \"write\"\nbs = \"4k\"\ntime = \"60s\"",
             "together = false",
         ]);
-        assert_eq!(both[0].stop.time_ns, Some(60 * SECOND));
+        assert_eq!(both[0].stop.time_ns, Some(60 * SECOND_NS));
         assert_eq!(both[1].stop, Stop::default());
-        assert_eq!((both[0].warmup_ns, both[1].warmup_ns), (SECOND, SECOND));
+        assert_eq!(
+            (both[0].warmup_ns, both[1].warmup_ns),
+            (SECOND_NS, SECOND_NS)
+        );
         // The file is laid out before both.
         assert_eq!(both[0].layout, Layout::Needed);
         for unlimited in running(&["", "rate = 500"]) {
-            assert_eq!(unlimited.stop.time_ns, Some(30 * SECOND));
+            assert_eq!(unlimited.stop.time_ns, Some(30 * SECOND_NS));
             assert!(unlimited.stop.precision.is_some());
         }
     }
@@ -282,7 +285,7 @@ mod tests {
                     "time = \"10s\"\nwarmup = \"0s\"",
                     "ops = 100\nwarmup = \"2s\"",
                 ],
-                2 * SECOND,
+                2 * SECOND_NS,
             ),
             (["time = \"10s\"\nwarmup = \"0s\"", ""], 0),
         ] {
@@ -364,7 +367,7 @@ mod tests {
     /// Starts are at 0, 10, 20 … s.
     #[test]
     fn schedule_without_a_start_in_the_measured_time_is_refused() {
-        let wrong = refusal(&[paced(0.1, SECOND / 2, SECOND / 40)]).unwrap();
+        let wrong = refusal(&[paced(0.1, SECOND_NS / 2, SECOND_NS / 40)]).unwrap();
         for part in [
             "0: --rate 0.1 ",
             "every 10 s",
@@ -374,11 +377,11 @@ mod tests {
             assert!(wrong.contains(part), "{wrong}");
         }
         for (time_ns, warmup_ns, is_refused) in [
-            (SECOND / 2, 0, false),
-            (10 * SECOND, SECOND / 2, false),
+            (SECOND_NS / 2, 0, false),
+            (10 * SECOND_NS, SECOND_NS / 2, false),
             // The start at 10 s counts, but nothing starts at the end itself.
-            (SECOND, 10 * SECOND, false),
-            (9 * SECOND, SECOND, true),
+            (SECOND_NS, 10 * SECOND_NS, false),
+            (9 * SECOND_NS, SECOND_NS, true),
         ] {
             let found = refusal(&[paced(0.1, time_ns, warmup_ns)]);
             assert_eq!(found.is_some(), is_refused, "{time_ns} {warmup_ns}");
@@ -390,18 +393,18 @@ mod tests {
         // Without a limit the start comes.
         let unlimited = Workload {
             stop: Stop::default(),
-            ..paced(0.001, 1, SECOND)
+            ..paced(0.001, 1, SECOND_NS)
         };
         assert_eq!([refusal(&[unpaced]), refusal(&[unlimited])], [None, None]);
     }
 
     #[test]
     fn schedule_of_a_group_is_checked_against_the_time_of_the_group() {
-        let slow = paced(0.1, 60 * SECOND, SECOND);
+        let slow = paced(0.1, 60 * SECOND_NS, SECOND_NS);
         assert_eq!(refusal(std::slice::from_ref(&slow)), None);
         let other = Workload {
             rate: None,
-            ..paced(1.0, 5 * SECOND, SECOND)
+            ..paced(1.0, 5 * SECOND_NS, SECOND_NS)
         };
         let refused = refusal(&[other, slow]).unwrap();
         assert!(refused.starts_with("1: --rate 0.1"), "{refused}");
@@ -411,7 +414,7 @@ mod tests {
     fn note_of(ops: Option<u64>, bytes: Option<u64>) -> Option<String> {
         let workload = Workload {
             stop: Stop {
-                time_ns: Some(10 * SECOND),
+                time_ns: Some(10 * SECOND_NS),
                 ops,
                 bytes,
                 precision: None,
@@ -449,14 +452,14 @@ mod tests {
         let long = Workload {
             stop: Stop {
                 ops: Some(300),
-                time_ns: Some(30 * SECOND),
+                time_ns: Some(30 * SECOND_NS),
                 ..Stop::default()
             },
             ..paced(10.0, 1, 0)
         };
         let short = Workload {
             rate: None,
-            ..paced(1.0, 5 * SECOND, 0)
+            ..paced(1.0, 5 * SECOND_NS, 0)
         };
         let workloads = &[short, long];
         for workload in workloads {

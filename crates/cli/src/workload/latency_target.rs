@@ -4,7 +4,7 @@
 use super::flags::WorkloadFlags;
 use super::limits::Resolved;
 use super::parsers::{Latency, LatencyPercentile, Time};
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::plan::{Stop, Workload};
 use diskproof_model::shape::LatencyTarget;
@@ -14,9 +14,9 @@ use diskproof_model::units::format_duration;
 /// promise of services.
 const PERCENT_DEFAULT: f64 = 99.0;
 /// The time of a measurement of one depth, without `--latency-window`.
-const WINDOW_NS_DEFAULT: u64 = 5 * SECOND;
+const WINDOW_NS_DEFAULT: u64 = 5 * SECOND_NS;
 /// A shorter window is mostly its warm-up.
-const WINDOW_NS_MIN: u64 = SECOND / 10;
+const WINDOW_NS_MIN: u64 = SECOND_NS / 10;
 
 /// The latency limit of a workload, where its flags set one.
 pub(super) fn latency_target(flags: &WorkloadFlags) -> Resolved<Option<LatencyTarget>> {

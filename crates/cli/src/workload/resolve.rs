@@ -9,7 +9,7 @@ use super::limits::{
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, OffsetDistribution, SyncedWrites, Zones,
 };
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, BlockShare, CachePolicy, Distribution, EngineChoice, EngineKind, Layout, Span, Start,
@@ -32,11 +32,11 @@ const READ_PERMILLE_DEFAULT: u16 = 500;
 /// The relative half-width of the interval that ends a workload without its own limit.
 const PRECISION_DEFAULT: f64 = 0.02;
 /// Most disks reach 2 % in this time.
-const TIME_NS_DEFAULT: u64 = 30 * SECOND;
+const TIME_NS_DEFAULT: u64 = 30 * SECOND_NS;
 /// The default warm-up is a twentieth of the time.
 const WARMUP_DIVISOR: u64 = 20;
 /// The default warm-up is no longer than this.
-const WARMUP_NS_MAX: u64 = SECOND;
+const WARMUP_NS_MAX: u64 = SECOND_NS;
 /// No device has smaller sectors.
 const SECTOR_BYTES: u32 = 512;
 

@@ -90,13 +90,13 @@ fn dist_build_names_what_the_machine_lacks() {
     let mut command = dist_build(&target, &[]);
     let output = command.env("PATH", &programs).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     for line in [
         "git: sudo apt-get install git",
         "rustup: see https://rustup.rs",
         "gzip: ",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(stderr.contains(line), "{stderr}");
     }
     assert!(!target.exists());
 }
@@ -203,12 +203,12 @@ fn dist_build_ships_the_same_bytes_from_any_target_directory() {
         share_tools(&target);
         let parts = ["--programs", from, "packages", "image"];
         let output = dist_build(&target, &parts).output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        if told.contains("No matching distribution") || told.contains("connection") {
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if stderr.contains("No matching distribution") || stderr.contains("connection") {
             println!("SKIPPED: dist_build_ships_the_same_bytes_from_any_target_directory: PyPI");
             return;
         }
-        assert!(output.status.success(), "{told}");
+        assert!(output.status.success(), "{stderr}");
         let shipped = target.join("shipped");
         assert!(!target.join("shipped.new").exists());
         sums.push(fs::read_to_string(shipped.join("SHA256SUMS")).unwrap());
@@ -226,8 +226,8 @@ fn dist_build_ships_the_same_bytes_from_any_target_directory() {
         )
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     assert_packages(&target.join("shipped"));
 }
 

@@ -660,9 +660,9 @@ fn run_that_cannot_be_saved_stays_whole_in_its_journal() {
     std::fs::write(&history, "a file of another program").unwrap();
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(0));
-    let told = String::from_utf8(ended.stderr).unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
     for part in ["was not saved", "history.db.run-"] {
-        assert!(told.contains(part), "{told}");
+        assert!(stderr.contains(part), "{stderr}");
     }
     std::fs::remove_file(&history).unwrap();
     let runs = here.line("history --json").exits(0).json();

@@ -294,12 +294,12 @@ const IN_SLOTS: &str = "--together --rw randread --time 1s --no-history --no-hea
 fn assert_sum_of_three(launcher: &mut Command, here: &TempDir) {
     let output = launcher.stdin(Stdio::null()).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let json = merged(here, &[&text], &["--json"]).json();
     let Some(members) = json["sum"]["members"].as_array() else {
-        panic!("{json} {text} {told}");
+        panic!("{json} {text} {stderr}");
     };
-    assert_eq!(members.len(), 3, "{json} {told}");
+    assert_eq!(members.len(), 3, "{json} {stderr}");
     assert_eq!(left_out(&json), [""; 0], "{json}");
 }
 

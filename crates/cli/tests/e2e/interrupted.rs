@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 const STOP: Duration = Duration::from_secs(2);
 
 /// Stops a run once the disk has served `requests`, and continues it after [`STOP`]. The record,
@@ -44,10 +44,10 @@ fn only_one(interruptions: &[Interruption], stopped: Duration) -> Interruption {
         panic!("{interruptions:?}");
     };
     assert_eq!(one.kind, InterruptionKind::Stopped);
-    let missing_ns = stopped.as_nanos() as u64 - SECOND / 10;
+    let missing_ns = stopped.as_nanos() as u64 - SECOND_NS / 10;
     // Where the machine is busy it comes back late.
     assert!(
-        (missing_ns..10 * SECOND).contains(&one.length_ns),
+        (missing_ns..10 * SECOND_NS).contains(&one.length_ns),
         "{one:?}"
     );
     *one
@@ -108,7 +108,7 @@ fn stopped_run_leaves_the_pause_out_of_every_figure() {
         // The pause is no part of the measured time either, which is as long as asked, less the
         // warm-ups of the slices, which a stalled machine makes longer.
         assert!(
-            (2 * SECOND..5 * SECOND).contains(&m.data.wall_ns),
+            (2 * SECOND_NS..5 * SECOND_NS).contains(&m.data.wall_ns),
             "{}: {:?}",
             m.data.wall_ns,
             m.figures.phases

@@ -446,9 +446,9 @@ fn targets_of_hosts(place: &TempDir) -> String {
 fn assert_three_whole_records(launcher: &mut Command) {
     let output = launcher.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let json = merge_stream(&text, &["--json"]).json();
-    assert_eq!(json["rows"].as_array().unwrap().len(), 3, "{text} {told}");
+    assert_eq!(json["rows"].as_array().unwrap().len(), 3, "{text} {stderr}");
     assert!(json.get("missing").is_none() && json.get("refused").is_none());
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const MIB: u64 = 1 << 20;
-const MS: u64 = 1_000_000;
+const MILLISECOND_NS: u64 = 1_000_000;
 
 fn ping(target: &Path, flags: &[&str]) -> Ran {
     let verb = [OsStr::new("ping"), target.as_os_str()];
@@ -63,7 +63,10 @@ fn record_holds_every_request_and_is_shown_again() {
         (3, 4 * 4096)
     );
     for pair in requests.windows(2) {
-        assert!(pair[1].at_ns - pair[0].at_ns >= 20 * MS, "{pair:?}");
+        assert!(
+            pair[1].at_ns - pair[0].at_ns >= 20 * MILLISECOND_NS,
+            "{pair:?}"
+        );
     }
     assert!(
         m.figures.reproduce.starts_with("ioping -c 4 -i 20000us "),
@@ -139,7 +142,9 @@ fn cached_ping_of_a_scratch_file_is_answered_by_the_page_cache() {
     ran.exits(0);
     let record = ran.record();
     let requests = &record.measurements[0].data.requests;
-    let slow = requests.iter().filter(|one| one.latency_ns > 5 * MS);
+    let slow = requests
+        .iter()
+        .filter(|one| one.latency_ns > 5 * MILLISECOND_NS);
     // A busy machine delays some of them.
     assert!(slow.count() < 32, "{requests:?}");
 }
@@ -255,8 +260,8 @@ fn disk_that_is_slow_to_wake_up_is_found() {
         .unwrap()
         .after_idle
     {
-        let sleeps = point.idle_ns >= 2_000 * MS;
-        assert_eq!(point.min_ns >= 300 * MS, sleeps, "{point:?}");
+        let sleeps = point.idle_ns >= 2_000 * MILLISECOND_NS;
+        assert_eq!(point.min_ns >= 300 * MILLISECOND_NS, sleeps, "{point:?}");
         let requests = if point.idle_ns == 0 { 39 } else { 3 };
         assert!(point.mean.n + late as u64 >= requests, "{point:?}");
     }

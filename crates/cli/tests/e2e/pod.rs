@@ -140,10 +140,13 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
             let short = ["--size", "64M", "--time", "3s"].map(OsString::from);
             let groups: Vec<&Group> = memory.iter().collect();
             let output = in_pod(&volume, &groups, words.iter().chain(&short));
-            let told = String::from_utf8_lossy(&output.stderr);
+            let stderr = String::from_utf8_lossy(&output.stderr);
             // Fit, not fit or undecided; never refused, never failed.
             let code = output.status.code();
-            assert!(matches!(code, Some(0 | 1 | 5)), "{line:?}: {code:?} {told}");
+            assert!(
+                matches!(code, Some(0 | 1 | 5)),
+                "{line:?}: {code:?} {stderr}"
+            );
             assert!(!output.stdout.is_empty(), "{line:?}");
             if line.iter().any(|word| word == "--json") {
                 // As `kubectl logs` returns it.
@@ -221,8 +224,8 @@ fn io_limit_of_a_pod_is_named() {
         let line = format!("--rw randread --bs 8k --depth 4 --time {time} --size 32M --json");
         let words = ["run", volume.to_str().unwrap(), "--no-history"].into_iter();
         let output = in_pod(&volume, &[&group], words.chain(argv(&line)));
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
         let record: Value = serde_json::from_slice(&output.stdout).unwrap();
         let findings = record["findings"].as_array().unwrap();
         let limited = findings.iter().find(|one| one["code"] == "rate-limited");
@@ -256,8 +259,8 @@ fn io_limit_of_a_pod_is_what_breaks_a_promise() {
     let words = ["load", volume.to_str().unwrap(), "--no-history"].into_iter();
     let line = "--rw randread --slo p90<=100ms --time 40s --size 32M --json";
     let output = in_pod(&volume, &[&group], words.chain(argv(line)));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 5)), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 5)), "{stderr}");
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
     let figures = &record["results"][0]["figures"];
     let saturated = figures["saturated"].as_f64().unwrap();
@@ -283,8 +286,8 @@ fn io_limit_of_a_pod_is_the_rate_that_lasts() {
     let words = ["sustain", volume.to_str().unwrap(), "--no-history"].into_iter();
     let line = "--rw randread --time 20s --size 32M --json";
     let output = in_pod(&volume, &[&group], words.chain(argv(line)));
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     let found = record.sustain().unwrap();
     let lasting = found.lasting.value / 200.0;
@@ -315,7 +318,7 @@ fn loop_of_the_page_ends_with_either_answer() {
             .env("PATH", format!("{}:/usr/bin:/bin", place.path().display()))
             .output()
             .unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{conditions}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{conditions}: {stderr}");
     }
 }

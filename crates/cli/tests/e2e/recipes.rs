@@ -108,8 +108,8 @@ fn run_script(folder: &Path, script: &str) -> Output {
 
 fn assert_ended(output: &Output, codes: &[i32], script: &str) {
     let code = output.status.code().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(codes.contains(&code), "{script}\n{code} {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(codes.contains(&code), "{script}\n{code} {stderr}");
 }
 
 /// A project whose script `apply` names its setting, with a branch to compare with.

@@ -318,8 +318,8 @@ fn rows_are_read_by_a_program_that_knows_only_the_schema() {
         .args([script, saved.to_str().unwrap()])
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{told}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{stderr}"));
     let record = program::saved_record(&saved);
     let m = &record.measurements[0];
     assert_eq!(read.as_array().unwrap().len(), m.data.ops.len());

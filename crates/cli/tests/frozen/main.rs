@@ -24,7 +24,7 @@ const DIGITS: usize = 6;
 const WORKLOAD: usize = 6;
 const METRIC: usize = 8;
 const OFFSET: usize = 13;
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// Every name of a metric that a threshold can have.
 const METRICS: [&str; 11] = [
     "iops",
@@ -203,8 +203,8 @@ fn figures_of_a_check_are_frozen() {
 fn figures_of_a_check_that_ended_early_are_frozen() {
     let hung = fixture::faulty("random-read-d32", |m| {
         m.hang = Some(Hang {
-            since_ns: 2 * SECOND,
-            lasted_ns: 45 * SECOND,
+            since_ns: 2 * SECOND_NS,
+            lasted_ns: 45 * SECOND_NS,
             requests: 32,
             late: false,
         });
@@ -213,8 +213,8 @@ fn figures_of_a_check_that_ended_early_are_frozen() {
     check("check-hung", &hung);
     let stopped = fixture::faulty("random-read-d32", |m| {
         m.interruptions = vec![Interruption {
-            start_ns: SECOND,
-            length_ns: 3 * SECOND,
+            start_ns: SECOND_NS,
+            length_ns: 3 * SECOND_NS,
             kind: InterruptionKind::Stopped,
             requests: 32,
         }];

@@ -71,7 +71,7 @@ pub(crate) fn judge_again(
     reasons: &mut RefusalReasons,
 ) {
     let now = TargetIdentity {
-        layers: layers::below_device(root, &[], &identity.device).layers,
+        layers: layers::layers_below_device(root, &[], &identity.device).layers,
         ..identity.clone()
     };
     let facts = DeviceFacts::new(&now);
@@ -87,7 +87,7 @@ pub(crate) fn judge_again(
         return;
     };
     in_use::judge(root, Subject::Device(&family), reasons);
-    let uses = space::of_released(&now);
+    let uses = space::released_uses(&now);
     space::shared::judge_files(&uses, space::shared::FREE_OR_SMALLER, reasons);
     snapshots::judge(&now, now.size_bytes, reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);

@@ -121,7 +121,7 @@ pub(crate) fn judge_again(
     judge_own(overwriting, fd, reasons);
     let before = Ancestry::above_file(&identity.path, held.id())?;
     let gaps = judge_owners(root, identity, fd, reasons);
-    let uses = space::of_file(identity, fd);
+    let uses = space::file_uses(identity, fd);
     space::shared::judge_files(&uses, space::shared::FREE_OR_SMALLER, reasons);
     let scanned = Inspector::through(fd).scan(identity.size_bytes, &[]);
     contents::judge_file(&scanned, reasons);

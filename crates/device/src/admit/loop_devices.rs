@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// The files behind all loop devices together have this long to answer, also on a slow disk.
 /// Chosen, not measured; a device that has not answered by then is refused.
-const LOOPS_ANSWER_WITHIN: Duration = Duration::from_secs(60);
+const LOOPS_ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A loop device, and the file that its driver names.
 struct LoopFile {
@@ -55,7 +55,7 @@ pub(super) fn judge(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalR
     judge_loop_files(
         loops,
         LoopFile::query,
-        LOOPS_ANSWER_WITHIN,
+        LOOPS_ANSWER_TIMEOUT,
         subject,
         reasons,
     );

@@ -223,7 +223,7 @@ fn admit_overwriting(
             VisibilityGaps::default()
         }
     };
-    let space = space::of_released(&identity);
+    let space = space::released_uses(&identity);
     space::shared::judge_files(&space, space::shared::FREE_OR_SMALLER, &mut reasons);
     snapshots::judge(&identity, identity.size_bytes, &mut reasons);
     if !reasons.is_empty() {
@@ -450,7 +450,7 @@ fn judge_directory(
         }
         Err(_) => {}
     }
-    let space = space::of_directory(identity, need);
+    let space = space::directory_uses(identity, need);
     let remedy = space_remedy(scratch_bytes_max(identity), files);
     space::shared::judge_files(&space, &remedy, reasons);
     snapshots::judge(identity, need.size_bytes, reasons);

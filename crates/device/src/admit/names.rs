@@ -119,7 +119,7 @@ pub(super) fn read_wwid(root: &SysRoot, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::layers::below_device;
+    use crate::identity::layers::layers_below_device;
     use crate::kernel::fake_sysfs::FakeSysfs;
     use diskproof_model::target::TargetKind;
 
@@ -132,7 +132,7 @@ mod tests {
             device: device.into(),
             inode: 1,
             filesystem: None,
-            layers: below_device(&sysfs.root(), &[], device).layers,
+            layers: layers_below_device(&sysfs.root(), &[], device).layers,
             unresolved: None,
         }
     }

@@ -65,25 +65,25 @@ pub(super) struct ImageUse {
 }
 
 /// The space that new files in a directory take there, and in the images below it.
-pub(super) fn of_directory(directory: &TargetIdentity, need: SpaceNeed) -> Vec<SpaceUse> {
+pub(super) fn directory_uses(directory: &TargetIdentity, need: SpaceNeed) -> Vec<SpaceUse> {
     let mut uses = vec![SpaceUse {
         taker: directory.clone(),
         bytes: need.missing_bytes(),
         image: None,
     }];
     // What the filesystem has allocated for a file may still be a hole of the image.
-    uses.extend(of_images(directory, need.size_bytes));
+    uses.extend(image_uses(directory, need.size_bytes));
     uses
 }
 
 /// The space that a target takes while all of it is overwritten; none of a file that cannot be
 /// inspected, which is refused for that.
-pub(super) fn of_released(target: &TargetIdentity) -> Vec<SpaceUse> {
+pub(super) fn released_uses(target: &TargetIdentity) -> Vec<SpaceUse> {
     if target.kind == TargetKind::BlockDevice {
-        return of_images(target, target.size_bytes);
+        return image_uses(target, target.size_bytes);
     }
     match open_to_read(target) {
-        Some(fd) => of_file(target, fd.as_fd()),
+        Some(fd) => file_uses(target, fd.as_fd()),
         None => Vec::new(),
     }
 }
@@ -95,7 +95,7 @@ fn open_to_read(file: &TargetIdentity) -> Option<OwnedFd> {
 
 /// The space that a file takes while it is overwritten, there and in the images below it. `fd` is
 /// the file.
-pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse> {
+pub(super) fn file_uses(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse> {
     let missing_bytes = missing_bytes(file, fd);
     let mut uses = vec![SpaceUse {
         taker: file.clone(),
@@ -109,7 +109,7 @@ pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse
     if has_image {
         // Allocated blocks that were never written may be a hole of the image.
         let unwritten = unwritten_bytes(fd, 0, file.size_bytes).unwrap_or(file.size_bytes);
-        uses.extend(of_images(file, missing_bytes.max(unwritten)));
+        uses.extend(image_uses(file, missing_bytes.max(unwritten)));
     }
     uses
 }
@@ -117,19 +117,19 @@ pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse
 /// The space that the images of the loop and nbd devices below a target take, while so many bytes
 /// are written to it at places that were not written before. None of images that cannot be looked
 /// at: the gate refuses a loop device above such a one.
-pub(super) fn of_images(target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
-    of_images_in(&SysRoot::default(), target, new_bytes)
+pub(super) fn image_uses(target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
+    image_uses_in(&SysRoot::default(), target, new_bytes)
 }
 
-fn of_images_in(root: &SysRoot, target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
+fn image_uses_in(root: &SysRoot, target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
     let mut uses = Vec::new();
     for layer in &target.layers {
         if let Some(image) = image_behind_loop(layer, target) {
-            uses.extend(of_image(image, layer, target, new_bytes));
+            uses.extend(image_use(image, layer, target, new_bytes));
         }
         for image in images_of_nbd(root, layer) {
-            if let Some(image) = identified(&image) {
-                uses.extend(of_image(image, layer, target, new_bytes));
+            if let Some(image) = identified_image(&image) {
+                uses.extend(image_use(image, layer, target, new_bytes));
             }
         }
     }
@@ -143,19 +143,19 @@ fn image_behind_loop(layer: &Layer, target: &TargetIdentity) -> Option<TargetIde
     }
     let path = layer.backing_file.as_deref()?;
     // Its server may not answer. A device is not written to without a look at its image.
-    let is_asked = target.kind == TargetKind::BlockDevice
+    let may_inspect = target.kind == TargetKind::BlockDevice
         || !layer.backing_filesystem.as_deref().is_some_and(is_served);
-    if !is_asked {
+    if !may_inspect {
         return None;
     }
-    identified(&FileBehind {
+    identified_image(&FileBehind {
         path: PathBuf::from(path),
         id: file_behind_loop(&node(&layer.name), &layer.device),
     })
 }
 
 /// The identity of an image, unless another file has its name by now.
-fn identified(file: &FileBehind) -> Option<TargetIdentity> {
+fn identified_image(file: &FileBehind) -> Option<TargetIdentity> {
     let image = probe(&file.path).ok()?;
     let is_behind = match file.id {
         Some(id) => device_number(id.device) == image.device && id.inode == image.inode,
@@ -178,7 +178,7 @@ fn may_relocate_blocks(target: &TargetIdentity) -> bool {
 
 /// The space that an image behind `layer` takes while so many bytes are written to a target above
 /// it; `None` where the image cannot be opened.
-fn of_image(
+fn image_use(
     mut image: TargetIdentity,
     layer: &Layer,
     target: &TargetIdentity,
@@ -236,6 +236,7 @@ fn missing_bytes(file: &TargetIdentity, fd: BorrowedFd<'_>) -> u64 {
 mod tests {
     use super::*;
     use crate::kernel::fake_sysfs::FakeSysfs;
+    use crate::kernel::file_id::FileId;
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
@@ -271,7 +272,7 @@ mod tests {
             let (sysfs, image) = (FakeSysfs::new(), image_of(image_mib * MIB));
             let target = above(&sysfs, image.path(), 64 * MIB);
             for (new_mib, taken_mib) in [(8, 8), (100, 64)] {
-                let uses = of_images_in(&sysfs.root(), &target, new_mib * MIB);
+                let uses = image_uses_in(&sysfs.root(), &target, new_mib * MIB);
                 let taken: Vec<u64> = uses.iter().map(|one| one.bytes).collect();
                 assert_eq!(taken, [taken_mib * MIB]);
                 assert!(
@@ -282,5 +283,62 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// What a target above an image of 64 MiB without blocks takes for 8 new MiB.
+    fn use_for_new_blocks(change: impl FnOnce(&mut Filesystem)) -> SpaceUse {
+        let (sysfs, image) = (FakeSysfs::new(), image_of(64 * MIB));
+        let mut target = above(&sysfs, image.path(), 64 * MIB);
+        change(target.filesystem.as_mut().unwrap());
+        image_uses_in(&sysfs.root(), &target, 8 * MIB).remove(0)
+    }
+
+    #[test]
+    fn filesystem_that_relocates_blocks_may_fill_all_of_the_image_below() {
+        let in_place = use_for_new_blocks(|filesystem| filesystem.kind = "ext4".to_owned());
+        assert_eq!(in_place.bytes, 8 * MIB);
+        let relocating = use_for_new_blocks(|filesystem| filesystem.kind = "btrfs".to_owned());
+        assert_eq!(relocating.bytes, 64 * MIB);
+    }
+
+    #[test]
+    fn space_that_the_user_keeps_free_stays_free_below_too() {
+        let taken = use_for_new_blocks(|filesystem| filesystem.kept_free_bytes = Some(7 * MIB));
+        let below = taken.taker.filesystem.unwrap();
+        assert_eq!(below.kept_free_bytes, Some(7 * MIB));
+    }
+
+    #[test]
+    fn overwriting_takes_holes_or_all_blocks_where_they_are_copied() {
+        let written = image_of(0);
+        std::fs::write(written.path(), vec![1; MIB as usize]).unwrap();
+        written.as_file().sync_all().unwrap();
+        let sparse = image_of(MIB);
+        for (kind, written_bytes, sparse_bytes) in [("ext4", 0, MIB), ("btrfs", MIB, MIB)] {
+            for (file, expected_bytes) in [(&written, written_bytes), (&sparse, sparse_bytes)] {
+                let mut identity = probe(file.path()).unwrap();
+                identity.filesystem.as_mut().unwrap().kind = kind.to_owned();
+                let missing = missing_bytes(&identity, file.as_file().as_fd());
+                assert_eq!(missing, expected_bytes, "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn file_with_the_name_of_an_image_is_another_one_if_its_inode_differs() {
+        let image = image_of(MIB);
+        let path = image.path().to_path_buf();
+        let stat = fstat(image.as_file()).unwrap();
+        let mut id = FileId {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        };
+        let behind = |id: FileId| FileBehind {
+            path: path.clone(),
+            id: Some(id),
+        };
+        assert!(identified_image(&behind(id)).is_some());
+        id.inode += 1;
+        assert!(identified_image(&behind(id)).is_none());
     }
 }

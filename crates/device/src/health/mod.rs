@@ -229,7 +229,7 @@ fn hidden_by_controller(disk: &Layer, node: &Path) -> Option<String> {
     let model = disk.model.as_deref().unwrap_or_default();
     let named = format!("{vendor} {model}").to_uppercase();
     let (_, kind) = CONTROLLERS.iter().find(|(name, _)| named.contains(name))?;
-    Some(behind_controller(
+    Some(controller_text(
         &format!("-d {kind}"),
         &node.display().to_string(),
     ))
@@ -338,7 +338,7 @@ fn why_nothing(report: Report<'_>, node: &str) -> String {
         }
     }
     if let Some(option) = messages.iter().find_map(|message| device_option(message)) {
-        behind_controller(option, node)
+        controller_text(option, node)
     } else if is_in_one_of(&messages, "Unable to detect device type") {
         "smartctl does not know this kind of device".to_owned()
     } else if report.flag(enabled) == Some(false) && report.flag(available) == Some(true) {
@@ -357,7 +357,7 @@ fn is_in_one_of(messages: &[&str], part: &str) -> bool {
     messages.iter().any(|message| message.contains(part))
 }
 
-fn behind_controller(option: &str, node: &str) -> String {
+fn controller_text(option: &str, node: &str) -> String {
     format!(
         "a RAID controller hides its disks; query each by its number: smartctl -a {option} {node}"
     )

@@ -20,12 +20,12 @@ pub(crate) struct Stack {
 }
 
 /// Layers below a block device (`major:minor`).
-pub(crate) fn below_device(root: &SysRoot, mounts: &[MountEntry], device: &str) -> Stack {
+pub(crate) fn layers_below_device(root: &SysRoot, mounts: &[MountEntry], device: &str) -> Stack {
     walk(root, mounts, |walk| drop(walk.visit(device)))
 }
 
 /// Layers below the filesystem that holds `path`, whose `st_dev` is `device`.
-pub(crate) fn below_path(
+pub(crate) fn layers_below_path(
     root: &SysRoot,
     mounts: &[MountEntry],
     device: &str,

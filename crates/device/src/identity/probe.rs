@@ -152,7 +152,7 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => {
             let device = device_number(stat.st_rdev);
-            let stack = layers::below_device(root, &mounts, &device);
+            let stack = layers::layers_below_device(root, &mounts, &device);
             return Ok(block_identity(root, text, device, stat.st_ino, stack));
         }
         FileType::Directory => TargetKind::Directory,
@@ -214,7 +214,7 @@ fn probe_on_filesystem(
         free_bytes,
         kept_free_bytes: None,
     });
-    let stack = layers::below_path(root, mounts, &device, Path::new(&path));
+    let stack = layers::layers_below_path(root, mounts, &device, Path::new(&path));
     Ok(TargetIdentity {
         path,
         kind,

@@ -121,7 +121,7 @@ fn attribute(root: &SysRoot, layer: &Layer, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::layers::below_device;
+    use crate::identity::layers::layers_below_device;
     use crate::kernel::fake_sysfs::FakeSysfs;
     use diskproof_model::target::TargetKind;
 
@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn keeps_device(sysfs: &FakeSysfs, device: &str) -> bool {
-        let stack = below_device(&sysfs.root(), &[], device);
+        let stack = layers_below_device(&sysfs.root(), &[], device);
         let identity = TargetIdentity {
             path: "/dev/x".to_owned(),
             kind: TargetKind::BlockDevice,

@@ -72,7 +72,7 @@ fn create_named(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 /// A direct write that makes a file longer holds all others up until it is done
 /// (ext4_dio_write_iter, xfs_file_write_checks and fuse_dio_wr_exclusive_lock in Linux 6.x), so no
 /// queue would ever reach the disk. btrfs writes one by one either way; FAT would write the zeros.
-pub(crate) fn lengthen(file: BorrowedFd<'_>, filesystem: &str, size_bytes: u64) {
+pub(crate) fn extend_if_cheap(file: BorrowedFd<'_>, filesystem: &str, size_bytes: u64) {
     let is_cheap = matches!(filesystem, "ext4" | "xfs" | "overlay" | "fuse")
         || filesystem.starts_with("fuse.");
     if is_cheap && fstat(file).is_ok_and(|stat| (stat.st_size as u64) < size_bytes) {

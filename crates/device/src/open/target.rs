@@ -17,7 +17,7 @@ use crate::open::released;
 use crate::open::reopen::reopen;
 use crate::open::scratch;
 use crate::open::wipe;
-use crate::open::write_hints::WriteHints;
+use crate::open::write_hints::EarlierWriteHints;
 use cache::{DirectNeeds, direct_needs};
 use diskproof_model::measurement::{PAUSE_LATENCIES_MIN, WAKE_UP_NS};
 use diskproof_model::shape::WriteLife;
@@ -83,11 +83,12 @@ impl TargetContent {
     }
 }
 
-/// The files of a target of several, behind the first one. Each holds an equal part of the target,
-/// in their order.
+/// The kept files of a target: those behind the first one, and the sizes of all of them. Each of
+/// several holds an equal part of the target, in their order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct FurtherFiles {
-    pub(crate) fds: Vec<Arc<OwnedFd>>,
+pub(crate) struct KeptFiles {
+    /// The files behind the first one.
+    pub(crate) others: Vec<Arc<OwnedFd>>,
     /// The bytes of each file, also of the first one, that belong to the target.
     pub(crate) part: PartOfFile,
     /// The size that each file gets at the end of the run. Of several files, that of the part and
@@ -112,8 +113,8 @@ pub struct PartOfFile {
 #[derive(Debug)]
 pub struct OpenTarget {
     fd: Arc<OwnedFd>,
-    /// The other files of a target of several.
-    further: FurtherFiles,
+    /// Its kept files; the default where the target has none.
+    kept_files: KeptFiles,
     identity: TargetIdentity,
     content: TargetContent,
     direct: DirectNeeds,
@@ -135,8 +136,8 @@ pub struct OpenTarget {
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
     /// target share its pages.
     in_memory: Arc<Mutex<Range<u64>>>,
-    /// The time that the kernel expected of written data before; the last description puts it back.
-    write_hints: Arc<WriteHints>,
+    /// The hints that its files had before; the last description restores them.
+    earlier_hints: Arc<EarlierWriteHints>,
 }
 
 /// The place of an answer among those of a target.
@@ -255,7 +256,7 @@ impl OpenTarget {
     ) -> Self {
         Self {
             fd,
-            further: FurtherFiles::default(),
+            kept_files: KeptFiles::default(),
             identity,
             content,
             direct,
@@ -267,7 +268,7 @@ impl OpenTarget {
             first_answer: Arc::default(),
             is_left_open: AtomicBool::new(false),
             in_memory: Arc::default(),
-            write_hints: Arc::default(),
+            earlier_hints: Arc::default(),
         }
     }
 
@@ -285,28 +286,28 @@ impl OpenTarget {
     /// As [`Self::from_kept_file`], of several files that hold one target in turn.
     pub(crate) fn from_kept_files(
         first: Arc<OwnedFd>,
-        further: FurtherFiles,
+        kept_files: KeptFiles,
         directory: &TargetIdentity,
         permit: &Arc<Permit>,
     ) -> Self {
         Self {
-            further,
+            kept_files,
             ..Self::from_kept_file(first, directory, permit)
         }
     }
 
     /// The files, in the order of the parts that they hold: mostly one.
     pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let further = self.further.fds.iter().map(|file| file.as_fd());
-        std::iter::once(self.fd.as_fd()).chain(further)
+        let others = self.kept_files.others.iter().map(|file| file.as_fd());
+        std::iter::once(self.fd.as_fd()).chain(others)
     }
 
     /// The part of each of its files that belongs to it; `None` of a single file, which holds all.
     pub fn part_of_file(&self) -> Option<PartOfFile> {
-        if self.further.fds.is_empty() {
+        if self.kept_files.others.is_empty() {
             None
         } else {
-            Some(self.further.part)
+            Some(self.kept_files.part)
         }
     }
 
@@ -351,8 +352,8 @@ impl OpenTarget {
     /// in both, but each notes by itself how far a scratch file is written, from what is noted now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
-        let mut further = self.further.clone();
-        for file in &mut further.fds {
+        let mut kept_files = self.kept_files.clone();
+        for file in &mut kept_files.others {
             *file = Arc::new(reopen(file.as_fd(), OFlags::empty(), &self.identity.path)?);
         }
         let (identity, content) = (self.identity.clone(), self.content.clone());
@@ -360,11 +361,11 @@ impl OpenTarget {
         // and the lock: both last as long as any other description of ours.
         let claiming = self.claiming.as_ref().unwrap_or(&self.fd);
         Ok(Self {
-            further,
+            kept_files,
             claiming: Some(Arc::clone(claiming)),
             in_memory: Arc::clone(&self.in_memory),
             first_answer: Arc::clone(&self.first_answer),
-            write_hints: Arc::clone(&self.write_hints),
+            earlier_hints: Arc::clone(&self.earlier_hints),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
     }
@@ -413,10 +414,10 @@ impl OpenTarget {
     pub fn leave_open(&self) {
         std::mem::forget((
             Arc::clone(&self.fd),
-            self.further.clone(),
+            self.kept_files.clone(),
             self.claiming.clone(),
             self.content.clone(),
-            Arc::clone(&self.write_hints),
+            Arc::clone(&self.earlier_hints),
         ));
         self.is_left_open.store(true, Ordering::Relaxed);
     }
@@ -542,9 +543,9 @@ impl OpenTarget {
     /// earlier expectation is restored when the last description of the target is closed.
     pub fn expect_write_life(&self, life: WriteLife) -> Result<(), OpenError> {
         let mut files = vec![Arc::clone(&self.fd)];
-        files.extend(self.further.fds.iter().cloned());
-        self.write_hints
-            .expect(&files, life)
+        files.extend(self.kept_files.others.iter().cloned());
+        self.earlier_hints
+            .replace(&files, life)
             .map_err(self.failed("set the expected life of written data"))
     }
 

@@ -278,7 +278,7 @@ impl Drop for FileTree {
 /// The hidden verb with which the program runs [`remove_files`].
 pub const FILES_REMOVER_VERB: &str = "files-remover";
 /// The interval at which the remover checks whether the test has ended.
-const POLL: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Starts the process that removes the files in this directory. Its own group keeps Ctrl-C of the
 /// terminal away from it.
@@ -310,7 +310,7 @@ pub fn remove_files() -> ExitCode {
     };
     loop {
         match remove_leftover(parent.as_fd(), FILES_DIRECTORY, FILES_DIRECTORY) {
-            Err(OpenError::InUse { .. }) => std::thread::sleep(POLL),
+            Err(OpenError::InUse { .. }) => std::thread::sleep(POLL_INTERVAL),
             Err(_) => return ExitCode::FAILURE,
             Ok(_) => return ExitCode::SUCCESS,
         }

@@ -8,7 +8,7 @@ use crate::failure::{OpenError, changed};
 use crate::file::own_mark;
 use crate::identity::probe::probe;
 use crate::open::released;
-use crate::open::target::{FurtherFiles, OpenTarget, PAGE_BYTES, PartOfFile, open_directory};
+use crate::open::target::{KeptFiles, OpenTarget, PAGE_BYTES, PartOfFile, open_directory};
 use crate::own_files::claimed_directory::{
     self, CLAIM, ClaimContent, OwnDirectory, TRIAL, UNFINISHED, remove_emptied,
 };
@@ -288,9 +288,9 @@ impl OpenTarget {
         let permit = Arc::new(permit);
         let mut own = create_or_open_own(held.as_fd(), &identity, name)?;
         own.end_at_page();
-        let only = FurtherFiles {
+        let only = KeptFiles {
             file_bytes,
-            ..FurtherFiles::default()
+            ..KeptFiles::default()
         };
         let mut target = Self::from_kept_files(own.file, only, &identity, &permit);
         target.mark_written(own.size_bytes);
@@ -322,13 +322,13 @@ impl OpenTarget {
             });
         }
         let first = files.remove(0);
-        let further = FurtherFiles {
-            fds: files,
+        let kept_files = KeptFiles {
+            others: files,
             part,
             file_bytes,
             largest_bytes,
         };
-        let mut target = Self::from_kept_files(first, further, &identity, &permit);
+        let mut target = Self::from_kept_files(first, kept_files, &identity, &permit);
         if are_whole {
             target.mark_written(target.capacity_bytes());
         }
@@ -649,13 +649,13 @@ mod tests {
                 println!("SKIPPED: own_file_is_cut_only_inside_of_its_last_page: no xattrs");
                 return;
             }
-            target.lengthen_own(size_bytes);
+            target.set_final_lengths(size_bytes);
             assert!(target.is_marked_own(), "{file_bytes}");
             let path = place.path().join("own");
             assert_eq!(path.metadata().unwrap().len(), length, "{file_bytes}");
             // A file that somebody has changed keeps its length.
             std::fs::write(&path, [1; 4 * 4096]).unwrap();
-            target.lengthen_own(size_bytes);
+            target.set_final_lengths(size_bytes);
             assert_eq!(path.metadata().unwrap().len(), size_bytes, "{file_bytes}");
         }
     }

@@ -22,7 +22,7 @@ const PLACES: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/sbin"];
 /// A report has some tens of KiB; longer output is not a report.
 const REPORT_BYTES_MAX: u64 = 4 << 20;
 /// The interval at which a program that should end is checked.
-const REAP_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// The longest wait for the end of a program that was killed. Chosen, not measured: a process that
 /// is not stuck in the kernel ends within milliseconds.
 const REAP_FOR: Duration = Duration::from_millis(200);
@@ -94,7 +94,7 @@ impl ProgramGroup {
                 self.forget();
                 return;
             }
-            std::thread::sleep(REAP_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -114,7 +114,7 @@ impl ProgramGroup {
             if Instant::now() >= deadline {
                 return false;
             }
-            std::thread::sleep(REAP_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -228,7 +228,7 @@ mod tests {
 
     fn wait_until(condition: impl Fn() -> bool) {
         while !condition() {
-            std::thread::sleep(REAP_EVERY);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

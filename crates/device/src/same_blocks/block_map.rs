@@ -33,9 +33,9 @@ impl BlockMap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     /// First byte on the upper layer.
-    pub from: u64,
+    pub upper_start: u64,
     /// First byte on the lower layer.
-    pub to: u64,
+    pub lower_start: u64,
     /// Length in bytes.
     pub length: u64,
 }
@@ -43,7 +43,7 @@ pub(super) struct Segment {
 impl Segment {
     /// First byte behind it on the upper layer.
     pub(super) fn end(&self) -> u64 {
-        self.from.saturating_add(self.length)
+        self.upper_start.saturating_add(self.length)
     }
 }
 
@@ -53,12 +53,15 @@ pub(super) fn compose(above: &[Segment], below: &[Segment]) -> Vec<Segment> {
     let mut segments = Vec::new();
     for upper in above {
         for lower in below {
-            let low = upper.to.max(lower.from);
-            let high = upper.to.saturating_add(upper.length).min(lower.end());
+            let low = upper.lower_start.max(lower.upper_start);
+            let high = upper
+                .lower_start
+                .saturating_add(upper.length)
+                .min(lower.end());
             if low < high {
                 segments.push(Segment {
-                    from: upper.from + (low - upper.to),
-                    to: lower.to.saturating_add(low - lower.from),
+                    upper_start: upper.upper_start + (low - upper.lower_start),
+                    lower_start: lower.lower_start.saturating_add(low - lower.upper_start),
                     length: high - low,
                 });
             }
@@ -69,11 +72,14 @@ pub(super) fn compose(above: &[Segment], below: &[Segment]) -> Vec<Segment> {
 
 /// Joins parts that are neighbours on both layers.
 fn join_neighbours(mut segments: Vec<Segment>) -> Vec<Segment> {
-    segments.sort_unstable_by_key(|segment| segment.from);
+    segments.sort_unstable_by_key(|segment| segment.upper_start);
     let mut joined: Vec<Segment> = Vec::new();
     for next in segments {
         match joined.last_mut() {
-            Some(last) if last.end() == next.from && last.to + last.length == next.to => {
+            Some(last)
+                if last.end() == next.upper_start
+                    && last.lower_start + last.length == next.lower_start =>
+            {
                 last.length += next.length;
             }
             _ => joined.push(next),
@@ -85,11 +91,11 @@ fn join_neighbours(mut segments: Vec<Segment>) -> Vec<Segment> {
 /// The longest part, cut to whole units of the upper layer.
 pub(super) fn longest(segments: &[Segment]) -> Option<Segment> {
     let cut = segments.iter().map(|segment| {
-        let from = segment.from.next_multiple_of(UNIT_BYTES);
-        let skipped = from - segment.from;
+        let upper_start = segment.upper_start.next_multiple_of(UNIT_BYTES);
+        let skipped = upper_start - segment.upper_start;
         Segment {
-            from,
-            to: segment.to + skipped,
+            upper_start,
+            lower_start: segment.lower_start + skipped,
             length: segment.length.saturating_sub(skipped) / UNIT_BYTES * UNIT_BYTES,
         }
     });
@@ -103,7 +109,10 @@ const DMSETUP_LIMIT: Duration = Duration::from_secs(5);
 
 /// Maps the blocks of a mapped device to the device with this number (`major:minor`), by the table
 /// that dmsetup prints; an error says what is missing or what kind of target hides the place.
-pub(super) fn map_mapped(name: Option<String>, number: Option<String>) -> Result<BlockMap, String> {
+pub(super) fn device_mapper_map(
+    name: Option<String>,
+    number: Option<String>,
+) -> Result<BlockMap, String> {
     let (Some(name), Some(number)) = (name, number) else {
         return Err("sysfs does not show the name of the mapped device".to_owned());
     };
@@ -146,7 +155,7 @@ fn read_table(text: &str, number: &str) -> Result<BlockMap, String> {
                 ));
             }
         };
-        let (Some(from), Some(length), Some(to)) = (
+        let (Some(upper_start), Some(length), Some(lower_start)) = (
             parse_sectors(start),
             parse_sectors(length),
             parse_sectors(start_below),
@@ -155,7 +164,11 @@ fn read_table(text: &str, number: &str) -> Result<BlockMap, String> {
         };
         // Parts on other devices are not measured.
         if *device == number {
-            segments.push(Segment { from, to, length });
+            segments.push(Segment {
+                upper_start,
+                lower_start,
+                length,
+            });
         }
     }
     if segments.is_empty() {
@@ -181,8 +194,12 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn segment(from: u64, to: u64, length: u64) -> Segment {
-        Segment { from, to, length }
+    fn segment(upper_start: u64, lower_start: u64, length: u64) -> Segment {
+        Segment {
+            upper_start,
+            lower_start,
+            length,
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::identity::disk::size_bytes;
 use crate::kernel::syscalls::{DirtyPages, extents_in};
 use crate::kernel::sysroot::{SysRoot, read_number, read_text};
 use crate::open::target::OpenTarget;
-use block_map::{BlockMap, Segment, UNIT_BYTES, compose, longest, map_mapped};
+use block_map::{BlockMap, Segment, UNIT_BYTES, compose, device_mapper_map, longest};
 use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
 use diskproof_model::target::LayerKind;
 use diskproof_model::units::SECTOR_BYTES;
@@ -49,8 +49,8 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
         None => 0,
     };
     let whole = Segment {
-        from: 0,
-        to: 0,
+        upper_start: 0,
+        lower_start: 0,
         length: top_bytes / UNIT_BYTES * UNIT_BYTES,
     };
     let mapped = MappedLayers::find(root, layers, targets, whole);
@@ -60,12 +60,12 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
     };
     let mut comparison = BlockComparison {
         targets,
-        last: None,
-        unknown: mapped.why_no_further,
+        upper: None,
+        unknown_reason: mapped.unmapped_reason,
     };
     let mut places = Vec::new();
     // Where the span would lie on a layer whose map is not known: where it lay last.
-    let mut assumed_bytes = span.from;
+    let mut assumed_bytes = span.upper_start;
     for (index, layer) in layers.iter().enumerate() {
         let start_bytes = match mapped.levels.get(index) {
             Some(level) => position(level, &span),
@@ -92,7 +92,7 @@ struct MappedLayers {
     /// The first layer that holds ciphertext; the number of layers where none does.
     encrypted_from: usize,
     /// The reason why the layers below are not mapped; `None` where all are.
-    why_no_further: Option<String>,
+    unmapped_reason: Option<String>,
 }
 
 impl MappedLayers {
@@ -106,14 +106,14 @@ impl MappedLayers {
         let mut mapped = Self {
             levels: vec![vec![whole]],
             encrypted_from: layers.len(),
-            why_no_further: None,
+            unmapped_reason: None,
         };
         for (index, pair) in layers.windows(2).enumerate() {
             let [upper, lower] = pair else { break };
             let map = match map_below(root, upper, lower, open_target(upper, targets)) {
                 Ok(map) => map,
                 Err(why) => {
-                    mapped.why_no_further = Some(why);
+                    mapped.unmapped_reason = Some(why);
                     break;
                 }
             };
@@ -126,7 +126,7 @@ impl MappedLayers {
                 _ => {
                     let name = &lower.name;
                     let why = format!("no MiB of its blocks is contiguous on {name}");
-                    mapped.why_no_further = Some(why);
+                    mapped.unmapped_reason = Some(why);
                     break;
                 }
             }
@@ -143,8 +143,8 @@ fn open_target<'a>(layer: &PlannedLayer, targets: &'a [OpenTarget]) -> Option<&'
 fn position(level: &[Segment], span: &Segment) -> Option<u64> {
     let around = level
         .iter()
-        .find(|segment| segment.from <= span.from && span.end() <= segment.end())?;
-    Some(around.to + (span.from - around.from))
+        .find(|segment| segment.upper_start <= span.upper_start && span.end() <= segment.end())?;
+    Some(around.lower_start + (span.upper_start - around.upper_start))
 }
 
 /// A span of the same length, as near as possible to where it would lie.
@@ -176,10 +176,10 @@ struct SpanStart {
 /// Goes down the layers and compares what they hold.
 struct BlockComparison<'a> {
     targets: &'a [OpenTarget],
-    /// The last layer that was measured.
-    last: Option<SpanStart>,
+    /// The span on the measured layer above; `None` above the first one.
+    upper: Option<SpanStart>,
     /// The reason why nothing is known of the layers from here on.
-    unknown: Option<String>,
+    unknown_reason: Option<String>,
 }
 
 impl BlockComparison<'_> {
@@ -201,7 +201,7 @@ impl BlockComparison<'_> {
             why: None,
         };
         let Some(start_bytes) = start_bytes else {
-            place.why.clone_from(&self.unknown);
+            place.why.clone_from(&self.unknown_reason);
             return place;
         };
         let lower = SpanStart {
@@ -209,14 +209,14 @@ impl BlockComparison<'_> {
             start_bytes,
             is_encrypted,
         };
-        place.blocks = match self.last.replace(lower) {
+        place.blocks = match self.upper.replace(lower) {
             None => BlockMatch::Top,
             Some(upper) if upper.is_encrypted != is_encrypted => BlockMatch::Mapped,
             Some(upper) => {
                 match self.compare(upper, lower, span.length) {
                     Ok(compared) => place.compared = compared,
                     Err(why) => {
-                        self.unknown = Some(why.clone());
+                        self.unknown_reason = Some(why.clone());
                         place.why = Some(why);
                         return place;
                     }
@@ -286,7 +286,7 @@ fn map_below(
         )),
         Some(LayerKind::DeviceMapper) => {
             let number = read_text(&sysfs_directory(root, lower).join("dev"));
-            map_mapped(read_text(&sysfs.join("dm/name")), number)
+            device_mapper_map(read_text(&sysfs.join("dm/name")), number)
         }
         Some(LayerKind::Md) if read_text(&sysfs.join("md/level")).as_deref() == Some("raid1") => {
             let member = sysfs.join(format!("md/dev-{}", kernel_name(lower)));
@@ -306,12 +306,12 @@ fn map_below(
 }
 
 /// Maps all of the device with this sysfs directory to one piece of the device below, which begins
-/// at its byte `to`, without encryption.
-fn one_piece(sysfs: &Path, to: u64) -> BlockMap {
+/// at its byte `lower_start`, without encryption.
+fn one_piece(sysfs: &Path, lower_start: u64) -> BlockMap {
     let length = size_bytes(sysfs).unwrap_or(0);
     BlockMap::plain(vec![Segment {
-        from: 0,
-        to,
+        upper_start: 0,
+        lower_start,
         length,
     }])
 }
@@ -356,8 +356,8 @@ fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
         for extent in part.ok()?.extents {
             if extent.flags & NOT_IN_PLACE == 0 {
                 segments.push(Segment {
-                    from: extent.logical,
-                    to: extent.physical,
+                    upper_start: extent.logical,
+                    lower_start: extent.physical,
                     length: extent.length.min(end.saturating_sub(extent.logical)),
                 });
             }

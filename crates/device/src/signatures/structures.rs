@@ -342,19 +342,19 @@ fn innodb(view: &View<'_, '_>) -> Option<u64> {
 fn redis_commands(view: &View<'_, '_>) -> Option<u64> {
     first_match([0], |at| {
         let head: [u8; 32] = view.array(at)?;
-        Some(head.starts_with(b"#TS:") || after_command_head(&head).is_some())
+        Some(head.starts_with(b"#TS:") || strip_command_head(&head).is_some())
     })
 }
 
 /// The text behind the head of a command: a count of words, then the length of the first one.
 /// `None` where no such head begins it.
-fn after_command_head(head: &[u8]) -> Option<&[u8]> {
-    let rest = after_number(head.strip_prefix(b"*")?)?;
-    after_number(rest.strip_prefix(b"$")?)
+fn strip_command_head(head: &[u8]) -> Option<&[u8]> {
+    let rest = strip_number(head.strip_prefix(b"*")?)?;
+    strip_number(rest.strip_prefix(b"$")?)
 }
 
 /// The text behind a number and the end of its line; `None` where no such line begins it.
-fn after_number(text: &[u8]) -> Option<&[u8]> {
+fn strip_number(text: &[u8]) -> Option<&[u8]> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 {
         return None;

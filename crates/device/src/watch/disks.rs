@@ -67,7 +67,7 @@ fn watched_device_in(root: &SysRoot, name: &str) -> Option<WatchedDevice> {
     } else {
         (device.clone(), 0)
     };
-    let stack = layers::below_device(root, &mounts::read_mounts(root, "self"), &device);
+    let stack = layers::layers_below_device(root, &mounts::read_mounts(root, "self"), &device);
     Some(WatchedDevice {
         name: name.to_owned(),
         identity: block_identity(root, format!("/dev/{name}"), device, 0, stack),

@@ -28,12 +28,12 @@ const RESTORED: &str = "restored";
 /// Words for each disk on the guard's command line ([`to_arguments`]).
 const WORDS: usize = 5;
 /// The interval at which the guard checks whether it has to end; it is idle between.
-const POLL: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The guard starts within milliseconds; a loaded machine takes longer. Chosen, not measured.
-const READY_WITHIN: Duration = Duration::from_secs(10);
+const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest wait for the guard, for each disk: more than its two calls of a tool may take, the
 /// change and the query that confirms it. What is added is chosen, not measured.
-const RESTORED_WITHIN: Duration = Duration::from_secs(2 * TOOL_TIME_LIMIT.as_secs() + 15);
+const RESTORED_TIMEOUT: Duration = Duration::from_secs(2 * TOOL_TIME_LIMIT.as_secs() + 15);
 
 /// Runs the guard with the arguments behind its verb.
 pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
@@ -55,7 +55,7 @@ pub fn write_cache_guard(arguments: &[OsString]) -> ExitCode {
     }
     report_line(READY);
     while !ending.load(Ordering::SeqCst) {
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_INTERVAL);
     }
     match restore(&disks) {
         Ok(()) => {
@@ -159,7 +159,7 @@ impl GuardedWriteCache {
             lines,
             state: None,
         };
-        match guarded.lines.recv_timeout(READY_WITHIN) {
+        match guarded.lines.recv_timeout(READY_TIMEOUT) {
             Ok(line) if line == READY => Ok(guarded),
             _ => {
                 guarded.lifeline = None;
@@ -206,7 +206,7 @@ impl GuardedWriteCache {
     /// died.
     pub fn restore(mut self) -> Result<(), WriteCacheError> {
         self.lifeline = None;
-        let within = RESTORED_WITHIN * self.switch.disks.len() as u32;
+        let within = RESTORED_TIMEOUT * self.switch.disks.len() as u32;
         let said = loop {
             match self.lines.recv_timeout(within) {
                 Ok(line) if line == READY => {}

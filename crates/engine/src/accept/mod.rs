@@ -411,7 +411,7 @@ mod tests {
     use super::*;
     use diskproof_model::accept::Pass;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     struct Patient;
 
@@ -440,19 +440,19 @@ mod tests {
         let log = MoveLog::default();
         let mut progress = MoveProgress::new(0, &batch);
         let mut tick = |now| progress.tick(now, &log, &mut Patient);
-        tick(SECOND);
-        tick(3 * SECOND);
+        tick(SECOND_NS);
+        tick(3 * SECOND_NS);
         log.count_request(4096);
-        log.add_piece(MovedPiece::new(3 * SECOND, Vec::new()));
-        tick(3 * SECOND + 1);
-        tick(3 * SECOND + SECOND / 2);
+        log.add_piece(MovedPiece::new(3 * SECOND_NS, Vec::new()));
+        tick(3 * SECOND_NS + 1);
+        tick(3 * SECOND_NS + SECOND_NS / 2);
         log.count_request(4096);
-        log.add_piece(MovedPiece::new(SECOND / 2, Vec::new()));
-        tick(4 * SECOND);
-        tick(8 * SECOND);
+        log.add_piece(MovedPiece::new(SECOND_NS / 2, Vec::new()));
+        tick(4 * SECOND_NS);
+        tick(8 * SECOND_NS);
         progress.end_stall();
         let stall = |seconds, offset_bytes| TestStall {
-            lasted_ns: seconds * SECOND,
+            lasted_ns: seconds * SECOND_NS,
             place: Some(StalledPlace {
                 pass: Pass::Write,
                 offset_bytes,
@@ -468,7 +468,7 @@ mod tests {
         let log = MoveLog::default();
         let mut progress = MoveProgress::new(0, &batch);
         log.count_request(4096);
-        progress.tick(70 * SECOND, &log, &mut Patient);
+        progress.tick(70 * SECOND_NS, &log, &mut Patient);
         progress.end_stall();
         assert_eq!(progress.stalls, []);
     }

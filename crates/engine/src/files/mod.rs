@@ -633,19 +633,23 @@ mod tests {
     use diskproof_model::files::FileSyncTime;
     use diskproof_model::measurement::{CpuTime, OpMeasurement};
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     /// A memory card of 6 MB/s wrote 430 MiB back and removed them in three minutes, for a run of
     /// 8 s: the next sets need at most 16 s. A hard disk that needs 12 s keeps its files.
     #[test]
     fn sets_of_a_slow_disk_become_smaller() {
-        let next = |created, seconds| next_set_count(16_384, created, seconds * SECOND, 8 * SECOND);
+        let next =
+            |created, seconds| next_set_count(16_384, created, seconds * SECOND_NS, 8 * SECOND_NS);
         assert_eq!(next(16_384, 12), 16_384);
         assert_eq!(next(11_000, 160), 1100);
         // Of those, the next set needs the allowed time, and stays as it is.
-        assert_eq!(next_set_count(1100, 1100, 16 * SECOND, 8 * SECOND), 1100);
+        assert_eq!(
+            next_set_count(1100, 1100, 16 * SECOND_NS, 8 * SECOND_NS),
+            1100
+        );
         assert_eq!(next(11_000, 16_000), SET_COUNT_MIN);
-        assert_eq!(next_set_count(10, 10, 160 * SECOND, SECOND), 10);
+        assert_eq!(next_set_count(10, 10, 160 * SECOND_NS, SECOND_NS), 10);
     }
 
     fn measured(operation: FileOperation) -> FileStepMeasurement {

@@ -447,36 +447,36 @@ mod tests {
 
     #[test]
     fn clock_rejects_counter_that_jumped() {
-        const SECOND: u64 = 1_000_000_000;
+        const SECOND_NS: u64 = 1_000_000_000;
         // Two ticks a nanosecond.
         let reading = |ns: u64, ahead: i64| ClockReading {
             ns,
             ticks: (2 * ns).wrapping_add_signed(ahead),
         };
-        let counter = Counter::between(reading(SECOND, 0), reading(2 * SECOND, 0));
-        assert_eq!(counter.ns_at(10 * SECOND), 5 * SECOND);
+        let counter = Counter::between(reading(SECOND_NS, 0), reading(2 * SECOND_NS, 0));
+        assert_eq!(counter.ns_at(10 * SECOND_NS), 5 * SECOND_NS);
         // An hour later at the same rate, a thousandth off, and shortly afterwards.
         for (ns, ahead) in [
-            (3602 * SECOND, 0),
-            (3602 * SECOND, 7 * SECOND as i64),
-            (2 * SECOND + 700, 300),
-            (2 * SECOND, -300),
+            (3602 * SECOND_NS, 0),
+            (3602 * SECOND_NS, 7 * SECOND_NS as i64),
+            (2 * SECOND_NS + 700, 300),
+            (2 * SECOND_NS, -300),
         ] {
             let later = counter.anchored(reading(ns, ahead)).unwrap();
             assert_eq!(later.ns_at(reading(ns, ahead).ticks), ns);
         }
         // The machine slept for an hour, the counter restarted, or it belongs to another CPU.
         for ahead in [
-            7200 * SECOND as i64,
-            -5 * SECOND as i64,
+            7200 * SECOND_NS as i64,
+            -5 * SECOND_NS as i64,
             -10_000_000,
             10_000_000,
         ] {
-            let later = counter.anchored(reading(2 * SECOND + 10_000_000, ahead));
+            let later = counter.anchored(reading(2 * SECOND_NS + 10_000_000, ahead));
             assert!(later.is_none(), "{ahead}");
         }
         // Until then, a counter that has gone back never gives a time before the last one.
-        assert!(counter.ns_at(4 * SECOND - 1_000) > 1000 * SECOND);
+        assert!(counter.ns_at(4 * SECOND_NS - 1_000) > 1000 * SECOND_NS);
     }
 
     #[test]

@@ -323,7 +323,7 @@ impl SkippedTime {
 mod tests {
     use super::*;
 
-    const MS: u64 = 1_000_000;
+    const MILLISECOND_NS: u64 = 1_000_000;
 
     fn look(monotonic_ns: u64) -> Look {
         Look {
@@ -349,39 +349,55 @@ mod tests {
 
     #[test]
     fn waiting_is_counted_again_after_a_late_look_and_every_second() {
-        let last = look(1000 * MS);
-        assert!(last.covers(1010 * MS) && !last.covers(1011 * MS));
+        let last = look(1000 * MILLISECOND_NS);
+        assert!(last.covers(1010 * MILLISECOND_NS) && !last.covers(1011 * MILLISECOND_NS));
         let stale = Look {
-            counted_ns: 9 * MS,
+            counted_ns: 9 * MILLISECOND_NS,
             ..last
         };
-        assert!(!stale.covers(1010 * MS));
+        assert!(!stale.covers(1010 * MILLISECOND_NS));
     }
 
     fn kind(after: Look, was_continued: bool) -> Option<InterruptionKind> {
-        judge(&look(1000 * MS), &after, || was_continued).map(|gap| gap.interruption.kind)
+        judge(&look(1000 * MILLISECOND_NS), &after, || was_continued)
+            .map(|gap| gap.interruption.kind)
     }
 
     #[test]
     fn stopped_process_is_found_by_its_gap_and_sigcont() {
-        let gap = judge(&look(1000 * MS), &look(3000 * MS), || true).unwrap();
-        let expected = stopped(1000 * MS, 3000 * MS);
+        let gap = judge(
+            &look(1000 * MILLISECOND_NS),
+            &look(3000 * MILLISECOND_NS),
+            || true,
+        )
+        .unwrap();
+        let expected = stopped(1000 * MILLISECOND_NS, 3000 * MILLISECOND_NS);
         assert_eq!(gap, expected);
-        assert_eq!(kind(look(1050 * MS), true), Some(InterruptionKind::Stopped));
+        assert_eq!(
+            kind(look(1050 * MILLISECOND_NS), true),
+            Some(InterruptionKind::Stopped)
+        );
     }
 
     #[test]
     fn late_wake_up_is_no_interruption() {
-        assert_eq!(kind(look(1030 * MS), true), None);
-        assert_eq!(kind(look(1300 * MS), false), None, "a limit of CPU time");
+        assert_eq!(kind(look(1030 * MILLISECOND_NS), true), None);
+        assert_eq!(
+            kind(look(1300 * MILLISECOND_NS), false),
+            None,
+            "a limit of CPU time"
+        );
     }
 
     #[test]
     fn frozen_process_needs_no_signal_but_the_kernels_count() {
-        assert_eq!(kind(look(7000 * MS), false), Some(InterruptionKind::Frozen));
+        assert_eq!(
+            kind(look(7000 * MILLISECOND_NS), false),
+            Some(InterruptionKind::Frozen)
+        );
         let uncounted = Look {
             waited_ns: None,
-            ..look(7000 * MS)
+            ..look(7000 * MILLISECOND_NS)
         };
         assert_eq!(kind(uncounted, false), None);
     }
@@ -389,20 +405,20 @@ mod tests {
     #[test]
     fn starved_or_running_process_is_not_interrupted() {
         let starved = Look {
-            waited_ns: Some(5990 * MS),
-            ..look(7000 * MS)
+            waited_ns: Some(5990 * MILLISECOND_NS),
+            ..look(7000 * MILLISECOND_NS)
         };
         let running = Look {
-            process_ns: 5990 * MS,
-            ..look(7000 * MS)
+            process_ns: 5990 * MILLISECOND_NS,
+            ..look(7000 * MILLISECOND_NS)
         };
         for continued in [false, true] {
             assert_eq!(kind(starved, continued), None);
             assert_eq!(kind(running, continued), None);
         }
         let partly_starved = Look {
-            waited_ns: Some(2000 * MS),
-            ..look(7000 * MS)
+            waited_ns: Some(2000 * MILLISECOND_NS),
+            ..look(7000 * MILLISECOND_NS)
         };
         assert_eq!(kind(partly_starved, false), None);
     }
@@ -410,9 +426,9 @@ mod tests {
     #[test]
     fn starved_process_that_was_stopped_is_found_by_sigcont() {
         let stopped = Look {
-            waited_ns: Some(900 * MS),
-            process_ns: 700 * MS,
-            ..look(4000 * MS)
+            waited_ns: Some(900 * MILLISECOND_NS),
+            process_ns: 700 * MILLISECOND_NS,
+            ..look(4000 * MILLISECOND_NS)
         };
         assert_eq!(kind(stopped, true), Some(InterruptionKind::Stopped));
     }
@@ -420,13 +436,13 @@ mod tests {
     #[test]
     fn suspended_machine_is_found_by_its_boot_time() {
         let woken = Look {
-            boot_ns: 61_000 * MS + 7,
-            ..look(1012 * MS)
+            boot_ns: 61_000 * MILLISECOND_NS + 7,
+            ..look(1012 * MILLISECOND_NS)
         };
-        let gap = judge(&look(1000 * MS), &woken, || false).unwrap();
+        let gap = judge(&look(1000 * MILLISECOND_NS), &woken, || false).unwrap();
         assert_eq!(gap.interruption.kind, InterruptionKind::Suspended);
-        assert_eq!(gap.interruption.length_ns, 60_000 * MS);
-        assert_eq!(gap.to_ns - gap.interruption.start_ns, 12 * MS);
+        assert_eq!(gap.interruption.length_ns, 60_000 * MILLISECOND_NS);
+        assert_eq!(gap.to_ns - gap.interruption.start_ns, 12 * MILLISECOND_NS);
     }
 
     #[test]

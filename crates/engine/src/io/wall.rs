@@ -4,9 +4,9 @@
 use diskproof_model::wall_clock::KernelClock;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The most between two readings of one clock, however busy the machine is; adjtimex(2) reads it to
-/// the microsecond.
-const READ_WITHIN: Duration = Duration::from_millis(1);
+/// Two readings of one clock differ by less than this, however busy the machine is. adjtimex(2)
+/// reads the clock to the microsecond only.
+const READING_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// The kernel's judgement of its wall clock; `None` where a sandbox forbids the call. Changes
 /// nothing.
@@ -34,8 +34,8 @@ pub fn kernel_clock() -> Option<KernelClock> {
         error_max_ns: u64::try_from(read.maxerror)
             .unwrap_or(0)
             .saturating_mul(1000),
-        apart_ns: distance_from_range(kernel, before - READ_WITHIN, after + READ_WITHIN).as_nanos()
-            as u64,
+        apart_ns: distance_from_range(kernel, before - READING_TIME_MAX, after + READING_TIME_MAX)
+            .as_nanos() as u64,
     })
 }
 

@@ -313,7 +313,7 @@ fn slope(values: &[f64], mean: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     fn cell(ops: u64, latency_max_ns: u64) -> impl Fn(OpKind) -> Cell {
         move |kind| match kind {
@@ -333,7 +333,7 @@ mod tests {
             latency_limit_ns: Some(5000),
             ..EarlyEnds::default()
         };
-        let limits = LoadLimits::from_ends(&ends, OpKind::Write, SECOND, 1).unwrap();
+        let limits = LoadLimits::from_ends(&ends, OpKind::Write, SECOND_NS, 1).unwrap();
         assert!(limits.limits_latency());
         assert!(!limits.is_too_slow(cell(1, 5000)));
         assert!(limits.is_too_slow(cell(1, 5001)));
@@ -357,7 +357,7 @@ mod tests {
         let mut ending = None;
         // A write and its commit in turn: half an operation each second.
         for second in 3..12 {
-            let now = second * SECOND;
+            let now = second * SECOND_NS;
             ending = ending.or(match second % 2 {
                 0 => limits.check(cell(1, 1000), now),
                 _ => limits.check(commit, now),
@@ -371,7 +371,7 @@ mod tests {
             of_writes: true,
             floor,
             unit,
-            over_ns: SECOND,
+            over_ns: SECOND_NS,
         }
     }
 
@@ -387,7 +387,7 @@ mod tests {
             let mut seen = None;
             for second in 1..20 {
                 let ops = u64::from(second % pause == 0);
-                seen = seen.or(limits.check(cell(ops, 0), second * SECOND));
+                seen = seen.or(limits.check(cell(ops, 0), second * SECOND_NS));
             }
             assert_eq!(seen, ending, "{pause}");
         }
@@ -422,13 +422,13 @@ mod tests {
                     ..EarlyEnds::default()
                 };
                 let mut limits =
-                    LoadLimits::from_ends(&ends, OpKind::Write, 10 * SECOND, 1).unwrap();
+                    LoadLimits::from_ends(&ends, OpKind::Write, 10 * SECOND_NS, 1).unwrap();
                 // Nothing at all in the first two seconds; then one write each 10 ms.
-                assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
-                assert_eq!(limits.check(cell(1, 0), 12 * SECOND), None);
+                assert_eq!(limits.check(cell(0, 0), 12 * SECOND_NS - 1), None);
+                assert_eq!(limits.check(cell(1, 0), 12 * SECOND_NS), None);
                 let mut seen = None;
                 for tick in 1..=100 {
-                    seen = limits.check(cell(1, 0), 12 * SECOND + tick * SECOND / 100);
+                    seen = limits.check(cell(1, 0), 12 * SECOND_NS + tick * SECOND_NS / 100);
                     assert!(tick == 100 || seen.is_none());
                 }
                 assert_eq!(seen, ending, "{unit:?} {least}");
@@ -442,9 +442,9 @@ mod tests {
             test,
             limit,
             is_percent: true,
-            over_ns: 4 * SECOND,
-            settle_ns: 2 * SECOND,
-            every_ns: SECOND,
+            over_ns: 4 * SECOND_NS,
+            settle_ns: 2 * SECOND_NS,
+            every_ns: SECOND_NS,
         }
     }
 
@@ -454,7 +454,7 @@ mod tests {
         for (second, rate) in rates.iter().enumerate() {
             for cell in 1..=100 {
                 ops += rate / 100;
-                let now = second as u64 * SECOND + cell * SECOND / 100;
+                let now = second as u64 * SECOND_NS + cell * SECOND_NS / 100;
                 let done = Cell {
                     ops,
                     bytes: ops * 4096,

@@ -82,35 +82,47 @@ mod tests {
     use super::*;
 
     const CELL: u64 = SERIES_INTERVAL_NS;
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
     fn measured_time_starts_as_planned_where_queues_turn_over_in_the_warm_up() {
-        let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
+        let measure_start = MeasureStart::new(2, SECOND_NS, Some(8 * SECOND_NS));
         measure_start.note_first_fill(CELL);
         assert_eq!(measure_start.start_ns(CELL), None);
         measure_start.note_first_fill(2 * CELL);
-        assert_eq!(measure_start.start_ns(2 * CELL), Some(SECOND));
+        assert_eq!(measure_start.start_ns(2 * CELL), Some(SECOND_NS));
     }
 
     #[test]
     fn measured_time_waits_for_the_slowest_queue() {
-        let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
+        let measure_start = MeasureStart::new(2, SECOND_NS, Some(8 * SECOND_NS));
         measure_start.note_first_fill(CELL);
-        assert_eq!(measure_start.start_ns(2 * SECOND), None);
-        measure_start.note_first_fill(2 * SECOND);
-        assert_eq!(measure_start.start_ns(2 * SECOND), Some(2 * SECOND + CELL));
-        assert_eq!(measure_start.start_ns(9 * SECOND), Some(2 * SECOND + CELL));
+        assert_eq!(measure_start.start_ns(2 * SECOND_NS), None);
+        measure_start.note_first_fill(2 * SECOND_NS);
+        assert_eq!(
+            measure_start.start_ns(2 * SECOND_NS),
+            Some(2 * SECOND_NS + CELL)
+        );
+        assert_eq!(
+            measure_start.start_ns(9 * SECOND_NS),
+            Some(2 * SECOND_NS + CELL)
+        );
     }
 
     #[test]
     fn measured_time_does_not_wait_for_ever() {
-        let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
-        assert_eq!(measure_start.start_ns(3 * SECOND - CELL - 1), None);
-        assert_eq!(measure_start.start_ns(3 * SECOND - CELL), Some(3 * SECOND));
-        assert_eq!(MeasureStart::new(1, SECOND, None).latest_ns, 21 * SECOND);
+        let measure_start = MeasureStart::new(2, SECOND_NS, Some(8 * SECOND_NS));
+        assert_eq!(measure_start.start_ns(3 * SECOND_NS - CELL - 1), None);
+        assert_eq!(
+            measure_start.start_ns(3 * SECOND_NS - CELL),
+            Some(3 * SECOND_NS)
+        );
+        assert_eq!(
+            MeasureStart::new(1, SECOND_NS, None).latest_ns,
+            21 * SECOND_NS
+        );
         // A slice of 160 ms on a disk that turns its queue over in 460 ms.
         let short = MeasureStart::new(1, 20 * CELL, Some(16 * CELL));
-        assert_eq!(short.latest_ns, 20 * CELL + SECOND / 2);
+        assert_eq!(short.latest_ns, 20 * CELL + SECOND_NS / 2);
     }
 }

@@ -45,15 +45,15 @@ pub(crate) fn thread() -> ThreadTime {
 /// User and system time of the calling thread since `before`.
 pub(crate) fn thread_since(before: ThreadTime) -> CpuTime {
     let now = thread();
-    divided(
+    split_in_proportion(
         now.total_ns.saturating_sub(before.total_ns),
         since(now.parts, before.parts),
     )
 }
 
-/// A time divided as these parts are. Without parts it counts as the kernel's: a thread that has
-/// done little has made system calls.
-fn divided(total_ns: u64, parts: CpuTime) -> CpuTime {
+/// A time as user and system time, in the proportion of these parts. Without parts it counts as the
+/// kernel's: a thread that has done little has made system calls.
+fn split_in_proportion(total_ns: u64, parts: CpuTime) -> CpuTime {
     let sum_ns = parts.user_ns + parts.system_ns;
     let user_ns = match sum_ns {
         0 => 0,
@@ -104,9 +104,9 @@ mod tests {
             user_ns: 1000,
             system_ns: 3000,
         };
-        let divided_time = divided(8000, parts);
+        let divided_time = split_in_proportion(8000, parts);
         assert_eq!((divided_time.user_ns, divided_time.system_ns), (2000, 6000));
-        let undivided = divided(8000, CpuTime::default());
+        let undivided = split_in_proportion(8000, CpuTime::default());
         assert_eq!((undivided.user_ns, undivided.system_ns), (0, 8000));
     }
 }

@@ -20,8 +20,8 @@ use diskproof_model::stream::Streams;
 use diskproof_simdisk::spec;
 use std::sync::Arc;
 
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1000 * MS;
+const MILLISECOND_NS: u64 = 1_000_000;
+const SECOND_NS: u64 = 1000 * MILLISECOND_NS;
 const DISK_BYTES: u64 = 1 << 30;
 
 fn reads(stop: Stop) -> Workload {
@@ -89,28 +89,38 @@ fn requests(answers: &[PingAnswer]) -> Vec<&SingleRequest> {
 #[test]
 fn requests_start_at_the_interval_and_never_faster_after_a_slow_one() {
     let model = "latency=500us,stall=450ms+1700ms";
-    let (answers, ending) = ping(model, reads(after_ops(20)), every(100 * MS));
+    let (answers, ending) = ping(model, reads(after_ops(20)), every(100 * MILLISECOND_NS));
     assert_eq!((answers.len(), ending), (20, EndReason::Budget));
     for pair in answers.windows(2) {
         let gap_ns = pair[1].request.at_ns - pair[0].request.at_ns;
-        let due_ns = (100 * MS).max(pair[0].request.latency_ns);
-        assert!((due_ns..due_ns + MS).contains(&gap_ns), "{gap_ns}");
+        let due_ns = (100 * MILLISECOND_NS).max(pair[0].request.latency_ns);
+        assert!(
+            (due_ns..due_ns + MILLISECOND_NS).contains(&gap_ns),
+            "{gap_ns}"
+        );
     }
     let longest = answers.iter().map(|answer| answer.request.latency_ns).max();
-    assert!((1600 * MS..1701 * MS).contains(&longest.unwrap()));
+    assert!((1600 * MILLISECOND_NS..1701 * MILLISECOND_NS).contains(&longest.unwrap()));
     let usual = answers[0].request.latency_ns;
     assert_eq!(usual, 500_000 + HOST_NS);
 }
 
 #[test]
 fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
-    let (answers, _) = ping("latency=1ms", reads(after_ops(11)), every(100 * MS));
-    let measured = measurement(answers, 100 * MS);
+    let (answers, _) = ping(
+        "latency=1ms",
+        reads(after_ops(11)),
+        every(100 * MILLISECOND_NS),
+    );
+    let measured = measurement(answers, 100 * MILLISECOND_NS);
     let (reads, wall_ns) = (&measured.ops[&OpKind::Read], measured.wall_ns);
     assert_eq!((reads.count, measured.asked.read_bytes), (10, 11 * 4096));
     assert_eq!(reads.latency.count(), 10);
     // Ten requests in ten intervals.
-    assert!((SECOND..SECOND + MS).contains(&wall_ns), "{wall_ns}");
+    assert!(
+        (SECOND_NS..SECOND_NS + MILLISECOND_NS).contains(&wall_ns),
+        "{wall_ns}"
+    );
 }
 
 #[test]
@@ -118,9 +128,9 @@ fn error_of_a_request_that_does_not_count_counts() {
     let (answers, _) = ping(
         "latency=1ms,eio=0-1GiB",
         reads(after_ops(3)),
-        every(100 * MS),
+        every(100 * MILLISECOND_NS),
     );
-    let measured = measurement(answers, 100 * MS);
+    let measured = measurement(answers, 100 * MILLISECOND_NS);
     assert_eq!(measured.requests[0].ignored, Some(IgnoredBecause::Warmup));
     let reads = &measured.ops[&OpKind::Read];
     assert_eq!((reads.errors["EIO"], reads.count), (3, 0));
@@ -128,18 +138,22 @@ fn error_of_a_request_that_does_not_count_counts() {
 
 #[test]
 fn no_request_starts_after_the_time() {
-    let load = reads(after_ns(SECOND));
-    let (answers, ending, end_ns) = timed_ping("latency=1ms", load, every(300 * MS));
+    let load = reads(after_ns(SECOND_NS));
+    let (answers, ending, end_ns) = timed_ping("latency=1ms", load, every(300 * MILLISECOND_NS));
     // Nor does it wait for the one that would be due at 1.2 s.
-    assert!(end_ns < SECOND, "{end_ns}");
+    assert!(end_ns < SECOND_NS, "{end_ns}");
     assert_eq!((answers.len(), ending), (4, EndReason::Time));
-    assert!(answers.iter().all(|answer| answer.request.at_ns < SECOND));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| answer.request.at_ns < SECOND_NS)
+    );
 }
 
 #[test]
 fn wake_up_after_two_seconds_of_idle_time_is_seen_and_nothing_else() {
     let idle_ms = [0, 1000, 0, 5000, 0, 1, 0, 1999, 0, 2000, 0, 10_000, 0];
-    let idle_ns = idle_ms.map(|ms| ms * MS).to_vec();
+    let idle_ns = idle_ms.map(|ms| ms * MILLISECOND_NS).to_vec();
     let plan = PingPlan {
         idle_ns: idle_ns.clone(),
         ..every(0)
@@ -149,7 +163,11 @@ fn wake_up_after_two_seconds_of_idle_time_is_seen_and_nothing_else() {
     let seen = requests(&answers);
     assert_eq!(seen.len(), idle_ns.len());
     for (request, idle_ns) in seen.iter().zip(idle_ns) {
-        let wake_ns = if idle_ns >= 2 * SECOND { 300 * MS } else { 0 };
+        let wake_ns = if idle_ns >= 2 * SECOND_NS {
+            300 * MILLISECOND_NS
+        } else {
+            0
+        };
         assert_eq!(request.idle_ns, Some(idle_ns));
         assert_eq!(request.latency_ns, wake_ns + 100_000 + HOST_NS, "{idle_ns}");
     }
@@ -167,15 +185,19 @@ fn reads_and_durable_writes_alternate() {
         },
         ..reads(after_ops(6))
     };
-    let (answers, _) = ping("latency=100us,flush=4ms", workload, every(10 * MS));
+    let (answers, _) = ping(
+        "latency=100us,flush=4ms",
+        workload,
+        every(10 * MILLISECOND_NS),
+    );
     let kinds: Vec<OpKind> = answers.iter().map(|answer| answer.request.op).collect();
     let (read, commit) = (OpKind::Read, OpKind::Commit);
     assert_eq!(kinds, [read, commit, read, commit, read, commit]);
     let CommitParts { write_ns, sync_ns } = answers[1].parts.unwrap();
     assert_eq!(write_ns, 100_000 + HOST_NS);
-    assert_eq!(sync_ns, 4 * MS + HOST_NS);
+    assert_eq!(sync_ns, 4 * MILLISECOND_NS + HOST_NS);
     assert_eq!(answers[1].request.latency_ns, write_ns + sync_ns);
-    let ops = measurement(answers, 10 * MS).ops;
+    let ops = measurement(answers, 10 * MILLISECOND_NS).ops;
     // The first read is the warm-up.
     let kinds = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
     assert_eq!(kinds.map(|kind| ops[&kind].count), [2, 3, 3, 3]);
@@ -190,16 +212,20 @@ fn buffered_writes_count_until_the_device_has_them() {
         cache: CachePolicy::Buffered,
         ..reads(after_ops(3))
     };
-    let (answers, _) = ping("latency=100us,flush=4ms", workload, every(10 * MS));
+    let (answers, _) = ping(
+        "latency=100us,flush=4ms",
+        workload,
+        every(10 * MILLISECOND_NS),
+    );
     for answer in &answers {
         assert_eq!(answer.request.error, None);
         assert_eq!(answer.request.op, OpKind::Write);
         assert_eq!(
             answer.request.latency_ns,
-            100_000 + HOST_NS + 4 * MS + HOST_NS
+            100_000 + HOST_NS + 4 * MILLISECOND_NS + HOST_NS
         );
     }
-    let ops = measurement(answers, 10 * MS).ops;
+    let ops = measurement(answers, 10 * MILLISECOND_NS).ops;
     // The first write is the warm-up.
     assert_eq!(ops[&OpKind::Write].count, 2);
     assert!(ops[&OpKind::Write].errors.is_empty());
@@ -207,12 +233,16 @@ fn buffered_writes_count_until_the_device_has_them() {
 
 #[test]
 fn failed_requests_are_reported_and_end_the_ping_after_a_hundred_in_a_row() {
-    let (answers, ending) = ping("latency=1ms,eio=0-1GiB", reads(after_ops(500)), every(MS));
+    let (answers, ending) = ping(
+        "latency=1ms,eio=0-1GiB",
+        reads(after_ops(500)),
+        every(MILLISECOND_NS),
+    );
     assert_eq!((answers.len(), ending), (100, EndReason::Errors(libc::EIO)));
     let first = &answers[1].request;
     assert_eq!(first.error.as_deref(), Some("EIO"));
     assert!(!first.counts());
-    let ops = measurement(answers, MS).ops;
+    let ops = measurement(answers, MILLISECOND_NS).ops;
     assert_eq!(ops[&OpKind::Read].errors["EIO"], 100);
 }
 
@@ -257,13 +287,13 @@ fn hung_target_ends_the_other_and_its_late_report_is_ignored() {
     signals[0].begin(MonotonicClock.now());
     let followed = |target: usize| {
         let known = simulated(&workload, Extent::default());
-        let log = PingLog::new(known, 0, MS);
+        let log = PingLog::new(known, 0, MILLISECOND_NS);
         FollowedTarget::new(&opens[target], Arc::clone(&signals[target]), log)
     };
     let follower = Follower {
         workload: &workload,
         targets: vec![followed(0), followed(1)],
-        stall_timeout: StallTimeout::from_ns(MS),
+        stall_timeout: StallTimeout::from_ns(MILLISECOND_NS),
     };
     let (sender, events) = std::sync::mpsc::channel();
     let other = Arc::clone(&signals[1]);

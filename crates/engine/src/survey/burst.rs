@@ -202,16 +202,16 @@ mod tests {
         assert_eq!(half_width(&[1.0, 2.0, 3.0]), None);
     }
 
-    const MS: u64 = 1_000_000;
+    const MILLISECOND_NS: u64 = 1_000_000;
 
     /// A read of 4 KiB that ended so many milliseconds after the start of a burst at 5 ms.
     fn completion(after_ms: u64) -> BlockCompletion {
         BlockCompletion {
             request: block_at(0, 4096),
             errno: 0,
-            at_ns: (5 + after_ms) * MS,
-            latency_ns: MS,
-            share_ns: MS,
+            at_ns: (5 + after_ms) * MILLISECOND_NS,
+            latency_ns: MILLISECOND_NS,
+            share_ns: MILLISECOND_NS,
             gap_ns: 0,
             interrupted: false,
         }
@@ -220,7 +220,7 @@ mod tests {
     /// A burst of 200 ms has parts of 10 ms. A part goes on until the round that completes it.
     #[test]
     fn parts_of_a_burst_are_twentieths_of_its_time() {
-        let mut rounds = Rounds::new(4096, 5 * MS, 200 * MS);
+        let mut rounds = Rounds::new(4096, 5 * MILLISECOND_NS, 200 * MILLISECOND_NS);
         for after_ms in [4, 8, 12, 21] {
             rounds.add(&completion(after_ms));
         }
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn burst_ends_with_its_time() {
-        let mut rounds = Rounds::new(4096, 5 * MS, 200 * MS);
+        let mut rounds = Rounds::new(4096, 5 * MILLISECOND_NS, 200 * MILLISECOND_NS);
         rounds.add(&completion(199));
         assert!(!rounds.is_over());
         rounds.add(&completion(200));
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn failed_request_ends_a_burst_without_a_rate() {
-        let mut rounds = Rounds::new(4096, 5 * MS, 200 * MS);
+        let mut rounds = Rounds::new(4096, 5 * MILLISECOND_NS, 200 * MILLISECOND_NS);
         rounds.add(&completion(1));
         assert!(rounds.throughput().is_some());
         let failed = BlockCompletion {
@@ -265,13 +265,13 @@ mod tests {
     /// Its bytes may have moved at any time.
     #[test]
     fn interrupted_request_is_no_round() {
-        let mut rounds = Rounds::new(4096, 5 * MS, 200 * MS);
+        let mut rounds = Rounds::new(4096, 5 * MILLISECOND_NS, 200 * MILLISECOND_NS);
         let interrupted = BlockCompletion {
             interrupted: true,
             ..completion(1)
         };
         rounds.add(&interrupted);
-        assert_eq!((rounds.count, rounds.last_ns), (0, 6 * MS));
+        assert_eq!((rounds.count, rounds.last_ns), (0, 6 * MILLISECOND_NS));
         assert_eq!(rounds.throughput(), None);
     }
 }

@@ -21,14 +21,14 @@ use diskproof_simdisk::{Model, spec};
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// The size of the Momentus.
 const DISK: u64 = 320_000_000_000;
 /// A disk of eight zones.
 const ZONED: &str = "rpm=7200,seek=1ms/10ms/22ms,rate=92MB/49MB,zones=8";
 const BURST: BurstPlan = BurstPlan {
     bytes: 512 << 10,
-    time_ns: SECOND / 2,
+    time_ns: SECOND_NS / 2,
 };
 
 struct Bench {
@@ -111,7 +111,7 @@ impl Bench {
 
     fn access(&self, random_reads: u32, pattern_reads: u32) -> Vec<AccessPoint> {
         let log = SurveyLog::default();
-        self.access_in(random_reads, pattern_reads, 60 * SECOND, &log);
+        self.access_in(random_reads, pattern_reads, 60 * SECOND_NS, &log);
         std::mem::take(&mut log.results().access)
     }
 
@@ -287,7 +287,7 @@ fn curve_ignores_pauses_of_the_host() {
         }
         assert!(off >= 4, "{spec}: the pauses did something: {off}");
         assert!(
-            taken_ns < quiet_ns / 3 * 4 + 8 * SECOND,
+            taken_ns < quiet_ns / 3 * 4 + 8 * SECOND_NS,
             "{spec}: {taken_ns}"
         );
     }
@@ -379,7 +379,7 @@ fn curve_time_limit_shrinks_samples_then_points() {
     let bench = Bench::new("momentus-7200.4", DISK);
     for seconds in [20, 6, 2] {
         let start_ns = bench.clock.now();
-        let found = bench.curve_in(64, SAMPLED, Some(seconds * SECOND)).len();
+        let found = bench.curve_in(64, SAMPLED, Some(seconds * SECOND_NS)).len();
         let taken_ms = (bench.clock.now() - start_ns) / 1_000_000;
         assert!(
             taken_ms < seconds * 1000 + 1000,
@@ -466,7 +466,7 @@ fn access_times_match_arm_and_platter() {
     near(mean(SeekPattern::FullStroke), 26.3e6, 0.03);
     assert!(mean(SeekPattern::ThirdStroke) > 10e6);
     assert!(mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack));
-    assert!(bench.clock.now() < 30 * SECOND, "{}", bench.clock.now());
+    assert!(bench.clock.now() < 30 * SECOND_NS, "{}", bench.clock.now());
     for point in of(SeekPattern::ThirdStroke) {
         near(point.distance_bytes as f64, 320e9 / 3.0, 0.01);
     }
@@ -484,7 +484,7 @@ fn survey_of_slow_or_small_target_ends_in_time() {
     assert_eq!(Bench::new("latency=100us", MIB).access(100, 20).len(), 180);
     let broken = Bench::new("latency=100us,eio=0-1GiB", GIB);
     let log = SurveyLog::default();
-    broken.access_in(50, 5, SECOND, &log);
+    broken.access_in(50, 5, SECOND_NS, &log);
     let results = log.results();
     assert_eq!((results.access.len(), results.errors["EIO"]), (0, 75));
 }
@@ -494,7 +494,7 @@ fn quick_curve(model: &str) -> (f64, Vec<CurvePoint>) {
     let bench = Bench::new(model, 4 * GIB);
     let log = SurveyLog::default();
     let queue = &mut bench.queue(8, MIB, &log);
-    let plan = curve_plan(24, SAMPLED, Some(6 * SECOND));
+    let plan = curve_plan(24, SAMPLED, Some(6 * SECOND_NS));
     queue.measure_curve(&plan).unwrap();
     queue.measure_burst(&BURST).unwrap();
     let points = std::mem::take(&mut log.results().curve);
@@ -696,7 +696,7 @@ fn last_point_of_fast_disk_is_as_fast_as_the_others() {
         // One stream over everything, and samples.
         for (size, points) in [(4 * GIB, 60), (400 * GIB, 40)] {
             let uneven_work = Some(Random::new(seed, 1));
-            let curve = curve_behind_shared_link(size, points, Some(4 * SECOND), uneven_work);
+            let curve = curve_behind_shared_link(size, points, Some(4 * SECOND_NS), uneven_work);
             assert!(curve.len() >= 8, "{}", curve.len());
             let rates: Vec<f64> = curve.iter().map(|p| p.bytes_per_second).collect();
             let [_, middle @ .., last] = &rates[..] else {

@@ -7,7 +7,7 @@ use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::request_log::LoggedCall;
 
-const MS: u64 = 1_000_000;
+const MILLISECOND_NS: u64 = 1_000_000;
 
 struct Patient;
 
@@ -20,7 +20,7 @@ impl Watch for Patient {
 /// A request takes a millisecond.
 fn measured(workload: &Workload) -> Measurement {
     let disk = FakeDisk {
-        service_ns: MS,
+        service_ns: MILLISECOND_NS,
         jitter_ns: 0,
         channels: 1,
         size_bytes: 65_536,
@@ -43,7 +43,10 @@ fn each_request_is_logged_when_it_is_sent() {
             (request.call, request.len),
             (LoggedCall::Read, workload.block_bytes)
         );
-        assert_eq!(request.sent_ns, log.requests[0].sent_ns + index * MS);
+        assert_eq!(
+            request.sent_ns,
+            log.requests[0].sent_ns + index * MILLISECOND_NS
+        );
     }
 }
 

@@ -9,8 +9,8 @@ use diskproof_model::shape::Arrivals;
 use diskproof_model::stream::Streams;
 use diskproof_model::transaction::Transaction;
 
-const MS: u64 = 1_000_000;
-const SECOND: u64 = 1000 * MS;
+const MILLISECOND_NS: u64 = 1_000_000;
+const SECOND_NS: u64 = 1000 * MILLISECOND_NS;
 
 struct Patient;
 
@@ -23,7 +23,7 @@ impl Watch for Patient {
 /// A disk of which each request takes a millisecond, `channels` at a time.
 fn measured(workload: &Workload, channels: usize) -> Measurement {
     let disk = FakeDisk {
-        service_ns: MS,
+        service_ns: MILLISECOND_NS,
         jitter_ns: 0,
         channels,
         size_bytes: 64 << 20,
@@ -51,7 +51,7 @@ fn transactions(rate: f64) -> Workload {
         ..Workload::named("transactions")
     };
     workload.shape.starts.arrivals = Arrivals::Poisson;
-    workload.stop.time_ns = Some(20 * SECOND);
+    workload.stop.time_ns = Some(20 * SECOND_NS);
     workload
 }
 
@@ -70,8 +70,14 @@ fn transaction_is_its_reads_and_its_commit_and_the_write_after_it_delays_nobody(
     assert_eq!(count(&found, OpKind::Sync), all);
     assert_eq!(count(&found, OpKind::Write), 2 * all);
     let latency = &found.ops[&OpKind::Transaction].latency;
-    assert_eq!((latency.min_ns(), latency.max_ns()), (4 * MS, 4 * MS));
-    assert_eq!(found.ops[&OpKind::Commit].latency.max_ns(), 2 * MS);
+    assert_eq!(
+        (latency.min_ns(), latency.max_ns()),
+        (4 * MILLISECOND_NS, 4 * MILLISECOND_NS)
+    );
+    assert_eq!(
+        found.ops[&OpKind::Commit].latency.max_ns(),
+        2 * MILLISECOND_NS
+    );
     let moved = found.asked.read_bytes + found.asked.write_bytes;
     assert_eq!(moved, all * (2 * 8192 + 16384 + 8192));
     // Five milliseconds of each are in flight: the transaction itself counts once.
@@ -85,12 +91,12 @@ fn transaction_is_its_reads_and_its_commit_and_the_write_after_it_delays_nobody(
 #[test]
 fn sessions_of_a_worker_share_one_sync_at_a_time() {
     let mut workload = transactions(200.0);
-    workload.stop.time_ns = Some(SECOND);
+    workload.stop.time_ns = Some(SECOND_NS);
     workload.sync = SyncPolicy::Shared {
         call: SyncCall::Fdatasync,
     };
     let disk = FakeDisk {
-        service_ns: 10 * MS,
+        service_ns: 10 * MILLISECOND_NS,
         jitter_ns: 0,
         channels: 64,
         size_bytes: 64 << 20,
@@ -100,20 +106,20 @@ fn sessions_of_a_worker_share_one_sync_at_a_time() {
     assert_eq!(count(&found, OpKind::Commit), all);
     // Its own ten milliseconds, and at most the rest of the sync before it.
     let sync = &found.ops[&OpKind::Sync].latency;
-    assert_eq!((sync.min_ns(), sync.count()), (10 * MS, all));
-    assert!(sync.mean_ns() > 13.0 * MS as f64 && sync.max_ns() <= 20 * MS);
+    assert_eq!((sync.min_ns(), sync.count()), (10 * MILLISECOND_NS, all));
+    assert!(sync.mean_ns() > 13.0 * MILLISECOND_NS as f64 && sync.max_ns() <= 20 * MILLISECOND_NS);
     let latency = &found.ops[&OpKind::Transaction].latency;
-    assert!(latency.min_ns() == 40 * MS && latency.max_ns() <= 50 * MS);
+    assert!(latency.min_ns() == 40 * MILLISECOND_NS && latency.max_ns() <= 50 * MILLISECOND_NS);
 }
 
 #[test]
 fn open_loop_that_offers_too_much_ends_with_what_waited() {
     let mut workload = transactions(2000.0);
-    workload.shape.ends.overload_ns = Some(SECOND);
+    workload.shape.ends.overload_ns = Some(SECOND_NS);
     // Five requests of a millisecond each: 200 transactions a second.
     let found = measured(&workload, 1);
     assert_eq!(found.stopped, StopReason::Overloaded);
-    assert!(found.wall_ns < 3 * SECOND, "{}", found.wall_ns);
+    assert!(found.wall_ns < 3 * SECOND_NS, "{}", found.wall_ns);
     let intended = found.ops[&OpKind::Transaction].latency_intended.clone();
     let intended = intended.unwrap();
     let offered = 2000.0 * found.wall_ns as f64 / 1e9;
@@ -123,7 +129,7 @@ fn open_loop_that_offers_too_much_ends_with_what_waited() {
         (counted - offered).abs() < 0.1 * offered + 64.0,
         "{counted} of {offered}"
     );
-    assert!(intended.max_ns() >= SECOND);
+    assert!(intended.max_ns() >= SECOND_NS);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::stream::Streams;
 
-const MS: u64 = 1_000_000;
+const MILLISECOND_NS: u64 = 1_000_000;
 
 struct Patient;
 
@@ -19,7 +19,7 @@ impl Watch for Patient {
 /// A request takes a millisecond.
 fn measured(workload: &Workload) -> Measurement {
     let disk = FakeDisk {
-        service_ns: MS,
+        service_ns: MILLISECOND_NS,
         jitter_ns: 0,
         channels: 1,
         size_bytes: 64 << 20,
@@ -37,28 +37,28 @@ fn reads(ops: u64, warmup_ns: u64) -> Workload {
 #[test]
 fn workload_that_ends_in_its_warm_up_reports_everything() {
     let all = measured(&reads(200, 0));
-    let warm = measured(&reads(200, 1000 * MS));
+    let warm = measured(&reads(200, 1000 * MILLISECOND_NS));
     for found in [&all, &warm] {
         let read = &found.ops[&OpKind::Read];
         assert_eq!((read.count, read.latency.count()), (200, 200));
         assert_eq!(read.series.total().ops, 200);
-        assert_eq!(found.wall_ns, 200 * MS);
+        assert_eq!(found.wall_ns, 200 * MILLISECOND_NS);
     }
     // One that goes on measures the rest.
-    let rest = measured(&reads(1500, 1000 * MS));
+    let rest = measured(&reads(1500, 1000 * MILLISECOND_NS));
     let count = rest.ops[&OpKind::Read].count;
     assert!((450..=520).contains(&count), "{count}");
 }
 
 #[test]
 fn limit_of_operations_may_count_after_the_warm_up() {
-    let mut workload = reads(150, 100 * MS);
+    let mut workload = reads(150, 100 * MILLISECOND_NS);
     workload.shape.ends.ops_after_warmup = true;
     let found = measured(&workload);
     let count = found.ops[&OpKind::Read].count;
     assert!((149..=151).contains(&count), "{count}");
     // It is over before.
-    let mut workload = reads(50, 100 * MS);
+    let mut workload = reads(50, 100 * MILLISECOND_NS);
     workload.shape.ends.ops_after_warmup = true;
     assert_eq!(measured(&workload).ops[&OpKind::Read].count, 50);
 }

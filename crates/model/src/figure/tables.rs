@@ -27,17 +27,17 @@ use crate::sweep::{SweepCell, SweepMatrix};
 use crate::verdict::{Grade, GradeThresholds, UseGrade};
 
 macro_rules! tables {
-    ($($table:ident: $of:ty {
+    ($($table:ident: $subject:ty {
         $($name:expr, $unit:expr, $threshold:expr, $family:expr, |$it:ident| $value:expr;)*
     })*) => {
-        $(pub(crate) static $table: &[CatalogueRow<$of>] = &[$(CatalogueRow {
+        $(pub(crate) static $table: &[CatalogueRow<$subject>] = &[$(CatalogueRow {
             metric: Metric {
                 name: $name,
                 unit: $unit,
                 threshold: $threshold,
                 family: $family,
             },
-            value: |$it: &$of| Field::known($value),
+            value: |$it: &$subject| Field::known($value),
         }),*];)*
     };
 }
@@ -159,10 +159,10 @@ tables! {
         "unreadable_bytes", "B", "", "scan_unreadable_bytes", |scan| scan.unreadable_bytes;
     }
     FILE_STEP: FileStepRow {
-        "wall_time", "ns", "", "", |of| of.data.wall_ns;
-        "cpu_share", "1", "cpu", "", |of| of.cpu_share();
-        "disk_read_bytes", "B", "", "", |of| of.data.disk.map(|moved| moved.read_bytes);
-        "disk_write_bytes", "B", "", "", |of| of.data.disk.map(|moved| moved.write_bytes);
+        "wall_time", "ns", "", "", |row| row.data.wall_ns;
+        "cpu_share", "1", "cpu", "", |row| row.cpu_share();
+        "disk_read_bytes", "B", "", "", |row| row.data.disk.map(|moved| moved.read_bytes);
+        "disk_write_bytes", "B", "", "", |row| row.data.disk.map(|moved| moved.write_bytes);
     }
     LAYER: LayerCost {
         "layer_own_time", "ns", "", "", |layer| &layer.own_time;
@@ -210,8 +210,8 @@ tables! {
         "client_cpu_per_commit", "ns", "", "", |load| load.figures.client_cpu_ns;
     }
     TRIAL: TrialRow {
-        "gain", "1", "", "", |of| of.figures.gain.as_ref();
-        "disk_read_share", "1", "", "", |of| of.figures.read_share;
+        "gain", "1", "", "", |step| step.figures.gain.as_ref();
+        "disk_read_share", "1", "", "", |step| step.figures.read_share;
     }
     PROMISE: Promise {
         "promised", "", "", "promised*", |promise| promise.promised;
@@ -221,13 +221,13 @@ tables! {
         "", "", "", "expectation_observed*", |one| one.observed;
     }
     GRADE: UseGrade {
-        "grade", "1", "", "grade", |of| of.range().map(grade_value);
+        "grade", "1", "", "grade", |fitness| fitness.range().map(grade_value);
     }
     LIMITED_FROM: GradeThresholds {
-        "", "", "", "grade_threshold*", |of| of.limited_from;
+        "", "", "", "grade_threshold*", |fitness| fitness.limited_from;
     }
     GOOD_FROM: GradeThresholds {
-        "", "", "", "grade_threshold*", |of| of.good_from;
+        "", "", "", "grade_threshold*", |fitness| fitness.good_from;
     }
     AFTER_IDLE: IdlePoint {
         "latency_mean", "ns", "", "", |point| &point.mean;
@@ -262,9 +262,9 @@ tables! {
         "unreadable_at", "B", "", "", |range| range.length_bytes;
     }
     CELL: CellOverTime {
-        "iops_at", "1/s", "", "", |of| of.cell.ops as f64 / of.length_s;
-        "throughput_at", "B/s", "", "", |of| of.cell.bytes as f64 / of.length_s;
-        "latency_max_at", "ns", "", "", |of| of.cell.latency_max_ns;
+        "iops_at", "1/s", "", "", |cell| cell.counts.ops as f64 / cell.length_s;
+        "throughput_at", "B/s", "", "", |cell| cell.counts.bytes as f64 / cell.length_s;
+        "latency_max_at", "ns", "", "", |cell| cell.counts.latency_max_ns;
     }
     HEALTH: DiskHealth {
         "", "1", "", "health_known", |d| u32::from(d.source.is_some());

@@ -1,7 +1,7 @@
 use super::*;
 use crate::run::{RunProgress, example};
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 const FACTS: VerifyFacts = VerifyFacts {
     has_restarted: Some(true),
     is_same_target: true,
@@ -21,7 +21,7 @@ fn log(count: u64) -> RunLog {
     let mut description = example();
     description.streams = vec![SMALL, control];
     let progress = (1..=count).map(|n| RunProgress {
-        elapsed_ns: n * SECOND,
+        elapsed_ns: n * SECOND_NS,
         counts: vec![n, n],
     });
     RunLog {

@@ -114,8 +114,8 @@ impl RateUnit {
     /// The rate in a stretch of time.
     fn in_cell(self, cell: &CellOverTime) -> f64 {
         let events = match self {
-            Self::Operations => cell.cell.ops,
-            Self::Megabytes => cell.cell.bytes,
+            Self::Operations => cell.counts.ops,
+            Self::Megabytes => cell.counts.bytes,
         };
         self.scaled(events as f64 / cell.length_s)
     }
@@ -235,7 +235,7 @@ fn cells_per_point(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> usize {
     let mut cells_max = 1;
     for (_, op) in ops {
         let cells = row.cells_over_time(*op);
-        let count: u64 = cells.iter().map(|cell| cell.cell.ops).sum();
+        let count: u64 = cells.iter().map(|cell| cell.counts.ops).sum();
         let needed = (OPERATIONS_PER_POINT * cells.len() as u64).div_ceil(count.max(1)) as usize;
         cells_max = cells_max.max(needed.min(cells.len() / POINTS_MIN));
     }
@@ -266,12 +266,12 @@ fn joined_cell(cells: &[CellOverTime]) -> CellOverTime {
     for cell in cells {
         length_s += cell.length_s;
         weighted += cell.middle_s * cell.length_s;
-        merged.merge(&cell.cell);
+        merged.merge(&cell.counts);
     }
     CellOverTime {
         middle_s: weighted / length_s,
         length_s,
-        cell: merged,
+        counts: merged,
     }
 }
 
@@ -282,7 +282,7 @@ fn op_series(cells: &[CellOverTime], prefix: &str, drawing: &Drawing) -> [Series
     let mut latencies = Vec::new();
     for point in &points {
         rates.push((point.middle_s, drawing.rate.in_cell(point)));
-        let latency_ns = point.cell.latency_max_ns;
+        let latency_ns = point.counts.latency_max_ns;
         if latency_ns > 0 {
             latencies.push((point.middle_s, latency_ns as f64 / drawing.unit_ns));
         }
@@ -401,15 +401,19 @@ mod tests {
         let group = cells_per_point(&few, &few.headline_ops());
         assert_eq!(group, 5.min(cells / POINTS_MIN), "of {cells} cells");
         let joined = joined_points(&first_cells(&few), group);
-        let total: u64 = joined.iter().map(|point| point.cell.ops).sum();
+        let total: u64 = joined.iter().map(|point| point.counts.ops).sum();
         assert_eq!(total, 6 * cells as u64);
         let whole = &joined[..joined.len() - 1];
-        assert!(whole.iter().all(|point| point.cell.ops == 6 * group as u64));
+        assert!(
+            whole
+                .iter()
+                .all(|point| point.counts.ops == 6 * group as u64)
+        );
         let mut paused = measured(100);
         for op in paused.data.ops.values_mut() {
             op.series.cells[1].ops = 0;
         }
-        assert_eq!(joined_points(&first_cells(&paused), 1)[1].cell.ops, 0);
+        assert_eq!(joined_points(&first_cells(&paused), 1)[1].counts.ops, 0);
         let drawing = Drawing {
             rate: RateUnit::Operations,
             unit_ns: 1e6,

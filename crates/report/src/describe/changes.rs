@@ -197,7 +197,7 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     let largest = metrics
         .iter()
         .filter(|metric| firmness(metric.verdict) > Firmness::Open)
-        .max_by(|one, other| by_firmness_and_change(one, other));
+        .max_by(|one, other| compare_firmness_and_change(one, other));
     if largest.is_some() {
         return largest.copied();
     }
@@ -208,7 +208,7 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     commits.or(metrics.first()).copied()
 }
 
-fn by_firmness_and_change(one: &MetricComparison, other: &MetricComparison) -> Ordering {
+fn compare_firmness_and_change(one: &MetricComparison, other: &MetricComparison) -> Ordering {
     firmness(one.verdict)
         .cmp(&firmness(other.verdict))
         .then_with(|| size_of_change(one).total_cmp(&size_of_change(other)))

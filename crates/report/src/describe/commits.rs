@@ -203,10 +203,10 @@ fn fastest_group(commits: TargetCommits<'_>) -> Option<GroupCommits<'_>> {
     }
     groups
         .into_iter()
-        .max_by(|one, other| by_low_end(&one.op, &other.op))
+        .max_by(|one, other| compare_low_ends(&one.op, &other.op))
 }
 
-fn by_low_end(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
+fn compare_low_ends(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
     low_end(&one.figures.iops).total_cmp(&low_end(&other.figures.iops))
 }
 

@@ -288,7 +288,7 @@ fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
         let rates = measurement
             .cells_over_time(op)
             .iter()
-            .map(|part| part.cell.ops as f64 / part.length_s)
+            .map(|part| part.counts.ops as f64 / part.length_s)
             .collect();
         cells.push(Cell::drawn(Mark::Course(rates)));
         debug_assert_eq!(cells.len(), COLUMNS.len(), "a cell for each column");

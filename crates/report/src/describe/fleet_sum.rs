@@ -17,7 +17,7 @@ pub(super) const NAMES_MAX: usize = 8;
 /// A host is named if its disks moved more or less than it requested by more than this share. With
 /// a smaller value, a filesystem's own writes would name hosts without other traffic. Chosen, not
 /// measured.
-const ACCOUNTED_WITHIN: f64 = 0.02;
+const TRAFFIC_DIFFERENCE_MAX: f64 = 0.02;
 /// Percentiles of all members' latencies, in the order of the last columns of the table.
 const PERCENTILES: [f64; 2] = [50.0, 99.0];
 
@@ -106,7 +106,7 @@ fn other_traffic_facts(sum: &FleetSum) -> Vec<Block> {
     }
     for member in &sum.members {
         if let Some(share) = member.accounted
-            && (share - 1.0).abs() > ACCOUNTED_WITHIN
+            && (share - 1.0).abs() > TRAFFIC_DIFFERENCE_MAX
         {
             let text = format!(
                 "the disks of {} moved {} of what it asked for",

@@ -322,12 +322,12 @@ pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use diskproof_model::rate::{BreakCause, LoadData, LoadOutcome, LoadStalls};
 
     /// The figures of a search that ended before it came near the limit.
-    pub(in crate::describe) fn unfinished() -> LoadFigures {
+    pub(crate) fn unfinished() -> LoadFigures {
         LoadFigures {
             outcome: LoadOutcome::Unfinished,
             low: 0.0,

@@ -138,7 +138,7 @@ fn has_burst(measurement: &Row) -> bool {
 fn counters_text(device: &DeviceUse) -> String {
     if let Some(share) = device.accounted {
         let disks = device.disks.join(", ");
-        let bytes = if share >= MULTIPLE_FROM {
+        let bytes = if share >= MULTIPLE_SHARE_MIN {
             format!("show {share:.0} times the bytes")
         } else {
             format!("confirm {} of the bytes", share_text(share))
@@ -254,7 +254,7 @@ fn confirmed_text(record: &Record, target: usize) -> Option<String> {
     }
     disks.extend(trim_counting_device(record, target));
     let names = Vec::from_iter(disks).join(", ");
-    let bytes = if high >= MULTIPLE_FROM {
+    let bytes = if high >= MULTIPLE_SHARE_MIN {
         format!("show up to {high:.0} times the bytes")
     } else {
         format!("confirm {} of the bytes", range_text(low, high))
@@ -301,7 +301,7 @@ const LOW_SHARE: f64 = 0.9;
 /// [`LOW_SHARE`].
 const HIGH_SHARE: f64 = 1.1;
 /// From this share on, the text states a multiple: `1000 %` is hard to read.
-const MULTIPLE_FROM: f64 = 10.0;
+const MULTIPLE_SHARE_MIN: f64 = 10.0;
 
 /// Explains why the counters differ from what was measured, as the end of a sentence. Empty where
 /// they agree.

@@ -1,4 +1,4 @@
-//! A ratio of two sides in words: as a change in percent, with its interval, and as a position on a
+//! Prints the ratio of two sides as a change in percent and as an interval, and places it on a
 //! logarithmic scale.
 
 use crate::text::glue;
@@ -8,14 +8,14 @@ use diskproof_model::digits::rounded;
 /// The ratio with the digits that its interval supports, or with as many as the printed change
 /// needs to follow from it.
 pub(super) fn ratio_text(ratio: Ratio) -> String {
-    let half = longer_arm(ratio);
-    let text = rounded(ratio.value, Some(half));
+    let half_width = longer_arm(ratio);
+    let text = rounded(ratio.value, Some(half_width));
     let printed_ratio = text.replace(',', "").parse().unwrap_or(f64::NAN);
-    if percent_text(printed_ratio, half) == change_text(ratio) {
+    if percent_text(printed_ratio, half_width) == change_text(ratio) {
         return text;
     }
     // A percent is the second decimal of a ratio.
-    let decimals = 2 + percent_decimals(half);
+    let decimals = 2 + percent_decimals(half_width);
     format!("{:.decimals$}", ratio.value)
 }
 
@@ -47,10 +47,10 @@ pub(crate) fn percent_text(ratio: f64, half_width: f64) -> String {
 
 /// A scale of ratios ends at most at this factor and its inverse, so that one wide interval does
 /// not flatten the others.
-const REACH_FACTOR_MAX: f64 = 4.0;
+const SCALE_RATIO_MAX: f64 = 4.0;
 
 /// The logarithm of the ratio at the upper end of a scale on which all intervals fit, up to
-/// [`REACH_FACTOR_MAX`]. The margin takes at most half of each side.
+/// [`SCALE_RATIO_MAX`]. The margin takes at most half of each side.
 pub(crate) fn scale_reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
     let mut reach = 2.0 * margin;
     for metric in metrics {
@@ -63,12 +63,12 @@ pub(crate) fn scale_reach(metrics: &[&MetricComparison], margin: f64) -> f64 {
             }
         }
     }
-    reach.min(REACH_FACTOR_MAX.ln())
+    reach.min(SCALE_RATIO_MAX.ln())
 }
 
 /// The position of a ratio on a scale with this [`scale_reach`], from −1 to 1. Half and double are
 /// equally far from the middle.
-pub(crate) fn scale_place(ratio: f64, reach: f64) -> f64 {
+pub(crate) fn scale_position(ratio: f64, reach: f64) -> f64 {
     if ratio > 0.0 {
         (ratio.ln() / reach).clamp(-1.0, 1.0)
     } else {
@@ -126,5 +126,46 @@ mod tests {
             ..ratio(1.9, 1.81, 0.0)
         };
         assert_eq!(interval_text(unbounded), "1.81 or more");
+        assert_eq!(change_text(ratio(0.9052, 0.0, 0.9091)), "−9.5\u{a0}%");
+    }
+
+    /// The reach of a scale for these ratios, with a margin of 0.1, as a ratio again.
+    fn reached(ratios: &[Ratio]) -> f64 {
+        let template = &crate::fixture::comparison().candidates[0].metrics[0];
+        let mut metrics = vec![MetricComparison {
+            ratio: None,
+            ..template.clone()
+        }];
+        for ratio in ratios {
+            metrics.push(MetricComparison {
+                ratio: Some(*ratio),
+                ..template.clone()
+            });
+        }
+        let metrics: Vec<&MetricComparison> = metrics.iter().collect();
+        scale_reach(&metrics, 0.1).exp()
+    }
+
+    #[test]
+    fn scale_reaches_all_intervals_up_to_a_factor_of_four() {
+        let is_near = |value: f64, expected: f64| (value - expected).abs() < 1e-9;
+        assert!(is_near(reached(&[]), 0.2f64.exp()));
+        assert!(is_near(reached(&[ratio(1.0, 0.99, 1.01)]), 0.2f64.exp()));
+        assert!(is_near(reached(&[ratio(0.8, 0.5, 1.25)]), 2.0));
+        assert!(is_near(reached(&[ratio(1.0, 0.8, 3.0)]), 3.0));
+        assert!(is_near(reached(&[ratio(9.0, 5.0, 12.0)]), 4.0));
+        assert!(is_near(reached(&[ratio(0.7, 0.0, 1.5)]), 1.5));
+    }
+
+    #[test]
+    fn half_and_double_are_equally_far_from_the_middle_of_a_scale() {
+        let reach = 4f64.ln();
+        let expected = [(1.0, 0.0), (2.0, 0.5), (0.5, -0.5), (9.0, 1.0), (0.0, -1.0)];
+        for (ratio, position) in expected {
+            assert!(
+                (scale_position(ratio, reach) - position).abs() < 1e-12,
+                "{ratio}"
+            );
+        }
     }
 }

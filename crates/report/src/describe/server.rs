@@ -248,12 +248,12 @@ mod tests {
     use super::*;
     use crate::fixture::assert_shows;
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     fn load(server: [u64; 2], device: [u64; 2]) -> ExplainedLoad {
         ExplainedLoad {
             devices: vec!["vda".to_owned()],
-            wall_ns: SECOND,
+            wall_ns: SECOND_NS,
             read_bytes: server[0],
             write_bytes: server[1],
             device_read_bytes: device[0],
@@ -302,7 +302,7 @@ mod tests {
             ..ServerCounters::default()
         };
         // 1000 of 2600 pages.
-        assert_shows(&rates_text(&counters, SECOND), &["hits 38 %"]);
+        assert_shows(&rates_text(&counters, SECOND_NS), &["hits 38 %"]);
         counters.page_bytes = None;
         assert_eq!(counters.hit_share(), None);
     }
@@ -319,7 +319,7 @@ mod tests {
             evictions: Some(7),
             ..ServerIo::default()
         };
-        let cells = process_cells(&io, 2 * SECOND);
+        let cells = process_cells(&io, 2 * SECOND_NS);
         let first = ["client temp bulkread", "50.0", "0.41", "2.00 ms"];
         assert_eq!(cells[..4], first.map(str::to_owned));
         assert_eq!((cells[4].as_str(), cells[9].as_str()), ("", "3.50"));

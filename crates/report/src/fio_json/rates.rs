@@ -15,9 +15,9 @@ const KIB: f64 = 1024.0;
 pub(super) fn rate_object(row: &Row, op: OpRow<'_>) -> Object {
     let mut kib_rates = Vec::new();
     let mut op_rates = Vec::new();
-    for cell in row.cells_of_series(&steady_samples(row, op)) {
-        kib_rates.push(cell.cell.bytes as f64 / KIB / cell.length_s);
-        op_rates.push(cell.cell.ops as f64 / cell.length_s);
+    for sample in row.cells_of_series(&steady_samples(row, op)) {
+        kib_rates.push(sample.counts.bytes as f64 / KIB / sample.length_s);
+        op_rates.push(sample.counts.ops as f64 / sample.length_s);
     }
     let bandwidth = RateSamples::from_rates(kib_rates);
     // fio's share of the group; each of our jobs is a separate group.
@@ -30,10 +30,10 @@ fn steady_samples(row: &Row, op: OpRow<'_>) -> TimeSeries {
     let shown = op.data.shown_series();
     let mut series = shown.thinned(SAMPLE_NS, shown.cells.len().max(1));
     let earlier_ns = row.steady_from_ns().saturating_sub(series.start_ns);
-    let earlier = earlier_ns.div_ceil(series.interval_ns.max(1)) as usize;
-    let skipped = earlier.min(series.cells.len());
-    series.cells.drain(..skipped);
-    series.start_ns += skipped as u64 * series.interval_ns;
+    let earlier_cells = earlier_ns.div_ceil(series.interval_ns.max(1)) as usize;
+    let skipped_cells = earlier_cells.min(series.cells.len());
+    series.cells.drain(..skipped_cells);
+    series.start_ns += skipped_cells as u64 * series.interval_ns;
     series
 }
 

@@ -2,7 +2,7 @@
 //! Charts have a section of their own, and are skipped here.
 
 use super::elements::{capitalized, command, finding_anchor, shown, shown_whole, wide_table};
-use crate::describe::ratio::scale_place;
+use crate::describe::ratio::scale_position;
 use crate::labels::third_digit_unit;
 use crate::svg::px;
 use crate::text::{joined, trimmed};
@@ -323,7 +323,7 @@ fn ratio_interval(ratio: Ratio, reach: f64, margin: f64) -> Markup {
 }
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
-    let place = scale_place(ratio, reach);
+    let place = scale_position(ratio, reach);
     RATIO_MIDDLE + place * RATIO_ARM
 }
 

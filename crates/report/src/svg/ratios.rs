@@ -6,7 +6,7 @@ use super::frame::{EDGE, Font, Picture, Point, Tone, WIDTH, line, px, text};
 use crate::describe::comparison::{
     MetricDetail, figure_name, is_shown, letter, sides_text, subject_text,
 };
-use crate::describe::ratio::{change_text, interval_text, scale_place, scale_reach};
+use crate::describe::ratio::{change_text, interval_text, scale_position, scale_reach};
 use diskproof_model::comparison::{Comparison, MetricComparison, Ratio, Verdict};
 use maud::{Markup, html};
 use std::io::{self, Write};
@@ -133,7 +133,7 @@ fn interval_markup(metric: &MetricComparison, ratio: Ratio, y: f64, reach: f64) 
 }
 
 fn x_of_ratio(ratio: f64, reach: f64) -> f64 {
-    MIDDLE_PLOT + scale_place(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
+    MIDDLE_PLOT + scale_position(ratio, reach) * (RIGHT_PLOT - MIDDLE_PLOT)
 }
 
 #[cfg(test)]

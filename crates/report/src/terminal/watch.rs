@@ -422,7 +422,7 @@ mod tests {
         );
     }
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     fn server_text(view: &ServerView, width: usize) -> String {
         written(|out| {
@@ -453,7 +453,7 @@ mod tests {
 
     fn busy_step() -> ServerStep {
         ServerStep {
-            length_ns: SECOND,
+            length_ns: SECOND_NS,
             counters: ServerCounters {
                 io: vec![
                     busy_io("client backend", "bulkread"),
@@ -465,7 +465,7 @@ mod tests {
             },
             explained: Some(ExplainedLoad {
                 devices: vec!["nvme0n1p3".to_owned()],
-                wall_ns: 30 * SECOND,
+                wall_ns: 30 * SECOND_NS,
                 read_bytes: 30_000_000,
                 device_read_bytes: 40_000_000,
                 write_bytes: 30_000_000,

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::models::drive::{FLUSH, arrival, closed_loop, read, total_ns, write};
 
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
     fn flash_iops_are_exact_at_any_depth() {
@@ -159,7 +159,7 @@ mod tests {
             }
             .start();
             let taken_ns = total_ns(&mut disk, depth, &[read(0, 4096); 2000]);
-            assert_eq!(taken_ns, SECOND, "depth {depth}");
+            assert_eq!(taken_ns, SECOND_NS, "depth {depth}");
         }
     }
 
@@ -173,7 +173,7 @@ mod tests {
                 ..Flash::default()
             };
             let taken_ns = total_ns(&mut disk.start(), depth, &vec![read(0, 4096); count]);
-            assert_eq!(taken_ns, SECOND, "{depth} {count}");
+            assert_eq!(taken_ns, SECOND_NS, "{depth} {count}");
         }
     }
 
@@ -200,7 +200,7 @@ mod tests {
         for depth in [1, 8] {
             let reads_ns = total_ns(&mut disk.start(), depth, &[read(0, 1_000_000); 100]);
             let writes_ns = total_ns(&mut disk.start(), depth, &[write(0, 1_000_000); 50]);
-            assert_eq!([reads_ns, writes_ns], [SECOND; 2]);
+            assert_eq!([reads_ns, writes_ns], [SECOND_NS; 2]);
         }
         let both = [read(0, 1_000_000), write(0, 1_000_000)];
         assert_eq!(total_ns(&mut disk.start(), 2, &both), 30_000_000);
@@ -217,7 +217,7 @@ mod tests {
         let alone_ns = total_ns(&mut disk.start(), 1, &[read(0, 100_000); 10]);
         assert_eq!(alone_ns, 20_000_000);
         let deep_ns = total_ns(&mut disk.start(), 8, &[read(0, 100_000); 1000]);
-        assert_eq!(deep_ns, 1_000_000 + SECOND);
+        assert_eq!(deep_ns, 1_000_000 + SECOND_NS);
     }
 
     #[test]
@@ -228,7 +228,7 @@ mod tests {
             ..Flash::default()
         }
         .start();
-        assert_eq!(total_ns(&mut disk, 1, &[read(0, 4096); 2000]), SECOND);
+        assert_eq!(total_ns(&mut disk, 1, &[read(0, 4096); 2000]), SECOND_NS);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use diskproof_model::campaign::CampaignPart;
 use diskproof_model::comparison::{Basis, ConditionOutcome};
 use diskproof_model::window::{SliceLatency, SliceOp, TimeSlice};
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// A side of a live comparison with these rates in its slices.
 fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
@@ -13,15 +13,15 @@ fn side(letter: &str, campaign: &str, rates: &[u64]) -> Record {
         let op = SliceOp {
             latency: Some(SliceLatency {
                 mean_ns: 1e9 / *rate as f64,
-                p50_ns: Some(SECOND / rate.max(&1)),
+                p50_ns: Some(SECOND_NS / rate.max(&1)),
                 p99_ns: None,
                 p99_9_ns: None,
             }),
-            ..SliceOp::from_counts(*rate, rate * 8192, SECOND)
+            ..SliceOp::from_counts(*rate, rate * 8192, SECOND_NS)
         };
         TimeSlice {
-            start_ns: 3 * SECOND * index as u64,
-            wall_ns: SECOND,
+            start_ns: 3 * SECOND_NS * index as u64,
+            wall_ns: SECOND_NS,
             ops: BTreeMap::from([(OpKind::Read, op)]),
             slot: None,
         }

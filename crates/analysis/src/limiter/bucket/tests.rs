@@ -9,7 +9,7 @@ use crate::limiter::plateau::{PLATEAU_NS_MIN, RATE_NS_MIN, is_even};
 use crate::limiter::stretch::Role;
 use crate::limiter::sustained::sustained_from_ns;
 
-const SECOND: f64 = 1e9;
+const SECOND_NS: f64 = 1e9;
 const CELL_NS: f64 = 1e7;
 
 /// A token bucket.
@@ -89,7 +89,7 @@ impl Machine {
             .enumerate()
         {
             if let Some(one) = credit {
-                let more = self.tokens[place] + one.base * ns / SECOND;
+                let more = self.tokens[place] + one.base * ns / SECOND_NS;
                 self.tokens[place] = more.min(one.credit);
             }
         }
@@ -104,7 +104,7 @@ impl Machine {
         } else {
             own_ns
         };
-        let mut rate = row.depth.min(v.channels) / own_ns * SECOND;
+        let mut rate = row.depth.min(v.channels) / own_ns * SECOND_NS;
         rate = rate.min(v.bandwidth / row.block);
         if let Some((after, then)) = v.cliff
             && row.reads < 1.0
@@ -114,12 +114,12 @@ impl Machine {
         }
         if let Some(at) = v.stalls_at
             && self.now_ns >= at
-            && self.now_ns < at + SECOND
+            && self.now_ns < at + SECOND_NS
         {
             rate = 0.0;
         }
         let noise = 1.0 + v.noise * self.rng.normal();
-        rate * noise.max(0.0) * CELL_NS / SECOND
+        rate * noise.max(0.0) * CELL_NS / SECOND_NS
     }
 
     fn run(&mut self, number: usize, row: &Row, seconds: f64) {
@@ -127,7 +127,7 @@ impl Machine {
         let (mut requests, mut bytes) = (Vec::new(), Vec::new());
         let (mut sum, mut told) = (0.0, 0.0);
         let mut empty_ns = 0.0;
-        for _ in 0..(seconds * SECOND / CELL_NS) as usize {
+        for _ in 0..(seconds * SECOND_NS / CELL_NS) as usize {
             let wanted = self.natural(row);
             self.refill(CELL_NS);
             let mut passed = wanted;
@@ -135,7 +135,7 @@ impl Machine {
             let limits = [(self.volume.requests, 1.0), (self.volume.bytes, row.block)];
             for (place, (credit, each)) in limits.into_iter().enumerate() {
                 if let Some(one) = credit {
-                    passed = passed.min(one.burst * CELL_NS / SECOND / each);
+                    passed = passed.min(one.burst * CELL_NS / SECOND_NS / each);
                     if self.tokens[place] / each < passed {
                         passed = self.tokens[place] / each;
                         is_empty = true;
@@ -154,7 +154,7 @@ impl Machine {
             requests.push(whole);
             bytes.push(whole * row.block);
         }
-        if empty_ns >= 0.5 * SECOND {
+        if empty_ns >= 0.5 * SECOND_NS {
             self.empty_rows.push(number);
         }
         self.empty_ns += empty_ns;
@@ -341,12 +341,12 @@ fn credit_that_ends_is_found_with_its_base_or_not_at_all() {
                 Unit::ALL.into_iter().any(above)
             };
             let has_burst = machine.stretches.iter().any(is_burst);
-            if has_burst && machine.empty_ns >= 5.0 * SECOND && rows.len() >= 2 {
+            if has_burst && machine.empty_ns >= 5.0 * SECOND_NS && rows.len() >= 2 {
                 ended += 1;
                 if seen.is_none() {
                     missed.push(format!(
                         "{program} on {name}: {} s",
-                        machine.empty_ns / SECOND
+                        machine.empty_ns / SECOND_NS
                     ));
                 }
             }
@@ -490,7 +490,7 @@ fn healthy() -> Vec<(String, Volume)> {
                         requests: None,
                         bytes: None,
                         cliff: (fault == "cliff").then_some((2e9, bandwidth / 5.0)),
-                        stalls_at: (fault == "stall").then_some(17.0 * SECOND),
+                        stalls_at: (fault == "stall").then_some(17.0 * SECOND_NS),
                     },
                 ));
             }
@@ -719,7 +719,7 @@ fn credit_after_pause(at_start: f64, pause_s: f64) -> Bucket {
     machine.tokens[0] = at_start;
     let load = row("a", 1.0, 8192.0, 32.0);
     machine.run(0, &load, 30.0);
-    machine.refill(pause_s * SECOND);
+    machine.refill(pause_s * SECOND_NS);
     machine.run(0, &load, 30.0);
     find_bucket(&machine.stretches).unwrap()
 }

@@ -6,10 +6,10 @@ use crate::fixture::{self, FixtureRun};
 use diskproof_model::measurement::{Measurement, OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::record::Record;
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 /// A workload of the fixture runs for five seconds, after a pause of one.
-const TURN_NS: u64 = 6 * SECOND;
-const CELLS_PER_SECOND: f64 = (SECOND / SERIES_INTERVAL_NS) as f64;
+const TURN_NS: u64 = 6 * SECOND_NS;
+const CELLS_PER_SECOND: f64 = (SECOND_NS / SERIES_INTERVAL_NS) as f64;
 
 /// The findings that divide the cases of the table between them.
 const BURST_FINDINGS: [&str; 6] = [
@@ -73,7 +73,7 @@ fn set_requests(measurement: &mut Measurement, requests: &[u64]) {
 fn behind(limiter: Limiter, run: &mut FixtureRun) {
     let mut tokens = limiter.credit;
     for (turn, measurement) in (0..).zip(&mut run.measurements) {
-        measurement.start_ns = turn * TURN_NS + SECOND;
+        measurement.start_ns = turn * TURN_NS + SECOND_NS;
         tokens = (tokens + limiter.base).min(limiter.credit);
         let Some(series) = measurement
             .ops
@@ -102,9 +102,9 @@ fn behind(limiter: Limiter, run: &mut FixtureRun) {
 /// The workload of this name is so many times as fast for its first two seconds and a half.
 fn faster_at_first(run: &mut FixtureRun, name: &str, times: u64) {
     for (turn, measurement) in (0..).zip(&mut run.measurements) {
-        measurement.start_ns = turn * TURN_NS + SECOND;
+        measurement.start_ns = turn * TURN_NS + SECOND_NS;
         if measurement.workload.name == name {
-            super::tests::fast_until(measurement, 2 * SECOND + SECOND / 2, times);
+            super::tests::fast_until(measurement, 2 * SECOND_NS + SECOND_NS / 2, times);
         }
     }
 }
@@ -295,7 +295,7 @@ impl Volume {
         let limiters = [self.requests, self.bytes];
         let mut tokens = limiters.map(|limiter| limiter.map_or(0.0, |one| one.credit));
         for (turn, measurement) in (0..).zip(&mut run.measurements) {
-            measurement.start_ns = turn * TURN_NS + SECOND;
+            measurement.start_ns = turn * TURN_NS + SECOND_NS;
             let each = [1.0, f64::from(measurement.workload.block_bytes)];
             let natural = self.natural(measurement) / CELLS_PER_SECOND;
             let cells = (fixture::WALL_NS / SERIES_INTERVAL_NS) as usize;

@@ -41,7 +41,7 @@ impl GroupHit {
 }
 
 /// The finding of a limit of a group; `None` where no rate reaches one.
-pub(super) fn by_group(record: &Record) -> Option<Diagnosis> {
+pub(super) fn group_diagnosis(record: &Record) -> Option<Diagnosis> {
     let hits = group_hits(record);
     let first = hits.first()?;
     let mut observations = Vec::new();
@@ -67,7 +67,7 @@ pub(super) fn by_group(record: &Record) -> Option<Diagnosis> {
 fn group_hits(record: &Record) -> Vec<GroupHit> {
     let mut hits: Vec<GroupHit> = Vec::new();
     for measured in real_rows(record) {
-        hits.extend(at_group_limit(record, measured));
+        hits.extend(group_limit_hit(record, measured));
     }
     hits.extend(survey_at_group_limit(record));
     hits
@@ -106,7 +106,7 @@ fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
 }
 
 /// The first limit of a group that a workload reaches.
-fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
+fn group_limit_hit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
     let row = measured.row;
     // A load that the user offers, and that the disk takes, is as fast as the user wants.
     if row.data.workload.rate.is_some() && !is_missed(row) {
@@ -291,7 +291,7 @@ pub(crate) struct ReachedLimit {
 
 /// The first limit of a group that a workload reaches; `None` where it reaches none.
 pub(crate) fn limit_of_workload(record: &Record, measured: Measured<'_>) -> Option<ReachedLimit> {
-    let limit = at_group_limit(record, measured)?.limit;
+    let limit = group_limit_hit(record, measured)?.limit;
     let workload = &measured.row.data.workload;
     let each = match limit.key.unit {
         Unit::Requests => 1.0,

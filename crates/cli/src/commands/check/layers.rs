@@ -2,7 +2,7 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND, SelectionFlags};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND_NS, SelectionFlags};
 use crate::saved::named_or_recorded;
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{
@@ -19,11 +19,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Time for everything.
-pub(super) const TIME_NS: u64 = 30 * SECOND;
+pub(super) const TIME_NS: u64 = 30 * SECOND_NS;
 /// Time for everything with --quick.
-pub(super) const QUICK_NS: u64 = 15 * SECOND;
+pub(super) const QUICK_NS: u64 = 15 * SECOND_NS;
 /// Time for everything with --thorough.
-pub(super) const THOROUGH_NS: u64 = 120 * SECOND;
+pub(super) const THOROUGH_NS: u64 = 120 * SECOND_NS;
 /// Filling the scratch file may take a tenth of the time.
 const LAYOUT_DIVISOR: u64 = 10;
 /// What comes after the last slice may take a twentieth of the time.

@@ -1,6 +1,6 @@
 //! Lists the rows of `commit`: what each measures, and for how long.
 
-use crate::flags::{SECOND, SelectionFlags};
+use crate::flags::{SECOND_NS, SelectionFlags};
 use crate::postgres::Breadth;
 use crate::standard_workloads::{READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
 use crate::write_cache::WriteCacheFlags;
@@ -103,7 +103,7 @@ impl CommitRow {
     /// which a part is the warm-up.
     pub(super) fn timed(self, unit_ns: u64, engine: Option<EngineChoice>) -> Vec<Workload> {
         let time_ns = unit_ns * self.weight;
-        let warmup_ns = (time_ns / WARMUP_DIVISOR).min(SECOND);
+        let warmup_ns = (time_ns / WARMUP_DIVISOR).min(SECOND_NS);
         let mut timed = self.workloads;
         for workload in &mut timed {
             workload.stop = Stop {

@@ -4,7 +4,7 @@
 use super::flags::{CompareFlags, LiveFlags};
 use super::question::{compare_groups, run_group};
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND, scratch_file_bytes};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND_NS, scratch_file_bytes};
 use crate::interrupt;
 use crate::saved::{self, HistoryOptions, SaveNote, in_history, names_run, print_notes};
 use crate::session::{
@@ -24,7 +24,7 @@ use diskproof_model::plan::{
     Decide, LivePlan, Plan, Scratch, Sides, Skipped, Task, Workload, Workloads,
 };
 use diskproof_model::record::Record;
-use diskproof_model::secrets::without_secret;
+use diskproof_model::secrets::text_without_secrets;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::{Detail, record_page};
 use std::fs::File;
@@ -59,7 +59,7 @@ pub(super) fn run(flags: &CompareFlags, targets: &[String]) -> anyhow::Result<Li
     } else {
         let settings = Sides::Settings {
             prepare: commands.clone(),
-            cleanup: live_flags.cleanup.as_deref().map(without_secret),
+            cleanup: live_flags.cleanup.as_deref().map(text_without_secrets),
             reopen: live_flags.reopen,
         };
         (&commands[..], settings)
@@ -118,7 +118,7 @@ pub(super) fn measure_sides(
 fn shown_commands(commands: &[String]) -> Vec<String> {
     commands
         .iter()
-        .map(|command| without_secret(command))
+        .map(|command| text_without_secrets(command))
         .collect()
 }
 
@@ -310,9 +310,9 @@ fn named_twice(identities: &[TargetIdentity]) -> Option<&TargetIdentity> {
 }
 
 /// Time for everything.
-const TIME_NS: u64 = 60 * SECOND;
+const TIME_NS: u64 = 60 * SECOND_NS;
 /// Time for everything with --quick.
-const QUICK_NS: u64 = 20 * SECOND;
+const QUICK_NS: u64 = 20 * SECOND_NS;
 /// Filling one scratch file may take a twelfth of the time. Chosen, not measured.
 const LAYOUT_DIVISOR: u64 = 12;
 /// What comes after the last cell may take a twentieth of the time. Chosen, not measured.

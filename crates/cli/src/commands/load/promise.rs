@@ -1,6 +1,6 @@
 //! A promise about latency, as `--slo` states it.
 
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::units::{format_latency, parse_latency};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -10,7 +10,7 @@ const PERCENTS: RangeInclusive<f64> = 50.0..=99.99;
 /// The shortest limit: below it, delays of timers and processors are a part of every latency.
 const LIMIT_NS_MIN: u64 = 50_000;
 /// The longest limit: the warm-up of each cell is ten times as long.
-pub(super) const LIMIT_NS_MAX: u64 = 2 * SECOND;
+pub(super) const LIMIT_NS_MAX: u64 = 2 * SECOND_NS;
 
 /// A promise about latency, such as `p99<=5ms`.
 #[derive(Debug, Clone, Copy, PartialEq)]

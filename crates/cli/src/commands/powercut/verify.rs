@@ -2,7 +2,7 @@
 
 use super::connection::ConnectionFlags;
 use crate::failure::{Exit, Failure};
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::inspection;
 use crate::stdio::{Presentation, Verbosity, eprint_line, print_document};
 use crate::targets::{identify, resolve_target};
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The interval at which the wait for the target looks for an answer.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The silence after which the first note about it comes; each further one comes after twice the
 /// time of the one before. Chosen, not measured.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
@@ -183,10 +183,10 @@ fn read_remains(
     .map_err(|error| Failure::Run(RunError::Thread(error)))?;
     let limit = inspection::limit();
     let mut next_note = FIRST_NOTE;
-    let waited = reading.supervise(LOOK_EVERY, limit, |silence| {
+    let waited = reading.supervise(POLL_INTERVAL, limit, |silence| {
         if silence >= next_note {
             next_note *= 2;
-            let seconds = format_duration(silence.as_secs() * SECOND);
+            let seconds = format_duration(silence.as_secs() * SECOND_NS);
             eprint_line(&format!("{}: no answer for {seconds}", target.path));
         }
         signs.look()

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// The bytes of small files and names in a directory, alongside the pages.
 const FILES_BYTES: u64 = 1 << 20;
 /// Without a terminal, one line of progress is printed in this time.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Flags of `powercut write`.
 #[derive(Debug, clap::Args)]
@@ -266,7 +266,7 @@ impl CutProgress {
         if self.line.is_due() {
             let text = self.progress_text(acknowledged_writes);
             self.line.show(&text);
-        } else if self.verbosity == Verbosity::Lines && self.printed.elapsed() >= LINE_EVERY {
+        } else if self.verbosity == Verbosity::Lines && self.printed.elapsed() >= LINE_INTERVAL {
             eprint_line(&self.progress_text(acknowledged_writes));
             self.printed = Instant::now();
         }

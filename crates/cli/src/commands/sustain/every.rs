@@ -2,7 +2,7 @@
 //! under one label. The history is all that it remembers, so it continues after a restart.
 
 use crate::failure::{Exit, Failure, exit_of};
-use crate::flags::{MeasuringFlags, SECOND, UndecidedMeans};
+use crate::flags::{MeasuringFlags, SECOND_NS, UndecidedMeans};
 use crate::interrupt::{self, is_end_text};
 use crate::provenance::machine_of;
 use crate::saved::{KILLED, history_place, make_history, open_recovered, saved_record, short_id};
@@ -27,12 +27,12 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The help promises 30 s.
-pub(super) const TIME_NS: u64 = 30 * SECOND;
+pub(super) const TIME_NS: u64 = 30 * SECOND_NS;
 /// The time of a series without `--for`, as the help promises: 7 days.
-const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
+const FOR_NS: u64 = 7 * 24 * 3600 * SECOND_NS;
 /// The interval at which the wait for the next measurement looks for Ctrl-C, too short for a user
 /// to notice a delay.
-const POLL_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The width of the plan of a run, which follows below.
 const PLAN_COLUMNS: usize = 80;
 /// The label of a series without `--label` begins with this, and ends with the pause.
@@ -260,8 +260,8 @@ impl<'a> Series<'a> {
         Ok(Self {
             request,
             label,
-            every_s: (every_ns / SECOND) as i64,
-            for_s: (for_ns / SECOND) as i64,
+            every_s: (every_ns / SECOND_NS) as i64,
+            for_s: (for_ns / SECOND_NS) as i64,
             flags,
         })
     }
@@ -309,8 +309,8 @@ impl<'a> Series<'a> {
             "series: {} of {}, one every {} for {}, which measure for {} in all",
             counted(count, "measurement"),
             format_duration(self.request.each_ns),
-            whole_text(self.every_s as u64 * SECOND),
-            whole_text(self.for_s as u64 * SECOND),
+            whole_text(self.every_s as u64 * SECOND_NS),
+            whole_text(self.for_s as u64 * SECOND_NS),
             format_duration(self.request.each_ns.saturating_mul(count))
         );
         let budget_bytes = plan.sustain().and_then(|sustain| sustain.budget_bytes);
@@ -479,7 +479,7 @@ impl<'a> Series<'a> {
         {
             eprint_line(&format!(
                 "{}: {} on average",
-                to_the_second(&run.record.started),
+                without_fraction(&run.record.started),
                 format_latency(point.latency_ns as u64)
             ));
             if !run.record.partial && self.has_same_load(&run.record.plan, series_plan) {
@@ -558,8 +558,8 @@ fn severity(exit: Exit) -> u8 {
 /// A time in the largest unit of which it is a multiple, as users write it: `7 d`, `1 h`, `90 s`.
 fn whole_text(ns: u64) -> String {
     for (unit_s, unit) in [(24 * 3600, "d"), (3600, "h"), (60, "min"), (1, "s")] {
-        if ns.is_multiple_of(unit_s * SECOND) {
-            return format!("{} {unit}", ns / SECOND / unit_s);
+        if ns.is_multiple_of(unit_s * SECOND_NS) {
+            return format!("{} {unit}", ns / SECOND_NS / unit_s);
         }
     }
     format_duration(ns)
@@ -569,7 +569,7 @@ fn whole_text(ns: u64) -> String {
 fn time_between(seconds: u64) -> String {
     const DAY_S: u64 = 24 * 3600;
     if seconds < 2 * DAY_S {
-        return format_duration(seconds * SECOND);
+        return format_duration(seconds * SECOND_NS);
     }
     let (days, hours) = (seconds / DAY_S, seconds % DAY_S / 3600);
     match hours {
@@ -616,7 +616,7 @@ fn now_s() -> i64 {
 /// wait, if one did.
 fn wait_until(due_s: i64) -> Option<u8> {
     while now_s() < due_s && interrupt::signal().is_none() {
-        std::thread::sleep(POLL_EVERY);
+        std::thread::sleep(POLL_INTERVAL);
     }
     interrupt::signal()
 }
@@ -695,7 +695,7 @@ fn per_day_text(drift: &Drift) -> String {
 }
 
 /// A time of a record without fractions of a second.
-fn to_the_second(started: &str) -> String {
+fn without_fraction(started: &str) -> String {
     match started.parse::<Timestamp>() {
         Ok(time) => time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         Err(_) => started.to_owned(),
@@ -766,7 +766,7 @@ mod tests {
 
     #[test]
     fn times_of_a_series_are_written_as_users_do() {
-        let texts = [7 * 24 * 3600, 3600, 5400, 90].map(|seconds| whole_text(seconds * SECOND));
+        let texts = [7 * 24 * 3600, 3600, 5400, 90].map(|seconds| whole_text(seconds * SECOND_NS));
         assert_eq!(texts, ["7 d", "1 h", "90 min", "90 s"]);
         assert_eq!(time_between(7 * 24 * 3600 + 20), "7 d");
         assert_eq!(time_between(3 * 24 * 3600 + 7200), "3 d 2 h");

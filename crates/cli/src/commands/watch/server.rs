@@ -20,8 +20,8 @@ use thread::{ServerMessage, ServerThread};
 /// The shortest time between two readings: the server collects its counters about once a second.
 const PERIOD_MIN: Duration = Duration::from_secs(1);
 /// Time for the thread to see that it is to end, and to end its session. It looks every 50 ms
-/// (`LOOK_EVERY` of `thread`).
-const LEAVE_WITHIN: Duration = Duration::from_millis(300);
+/// (`POLL_INTERVAL` of `thread`).
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(300);
 /// After this many periods without an answer, the last step is not shown as the present one. One
 /// period always lies between two readings.
 const SILENT_PERIODS: u32 = 2;
@@ -200,7 +200,7 @@ impl Drop for ServerWatch {
         self.start_sender = None;
         // The thread drops its sender when it has ended its session; without that the server logs a
         // broken connection. A name lookup may hold the thread longer, and is not waited for.
-        let end = Instant::now() + LEAVE_WITHIN;
+        let end = Instant::now() + LEAVE_TIMEOUT;
         loop {
             let time_left = end.saturating_duration_since(Instant::now());
             if self.messages.recv_timeout(time_left).is_err() {

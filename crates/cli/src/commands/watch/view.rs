@@ -14,12 +14,12 @@ use diskproof_report::terminal::{
 use std::time::{Duration, Instant};
 
 /// Time between two looks for a signal or a key: shorter than a delay that a user notices.
-const SIGNAL_LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Steps between two headings, so that one of them is on every screen.
-const HEADING_EVERY: u64 = 20;
+const HEADING_STEPS: u64 = 20;
 
-/// Says on the screen how to leave it.
-const LAST_LINE: &str = "q ends the view";
+/// The last line of the screen, which says how to leave it.
+const QUIT_HINT: &str = "q ends the view";
 
 /// The view that the user asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,13 +41,13 @@ pub(super) enum ViewWait {
     EndedByUser,
 }
 
-/// The reader of a view after a step.
+/// The state of stdout after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ViewReader {
-    /// It got the step.
-    There,
-    /// It has closed stdout.
-    Gone,
+pub(super) enum ViewOutlet {
+    /// It took the step, or the view is silent.
+    Open,
+    /// Its reader has closed it.
+    Closed,
 }
 
 /// The view of the steps, which lasts as long as this value: a screen is given back when dropped.
@@ -81,7 +81,7 @@ impl StepView {
         })
     }
 
-    /// Waits for the instant, and calls `meanwhile` again and again, every [`SIGNAL_LOOK_EVERY`].
+    /// Waits for the instant, and calls `meanwhile` again and again, every [`POLL_INTERVAL`].
     pub(super) fn wait_until(&mut self, due: Instant, mut meanwhile: impl FnMut()) -> ViewWait {
         while interrupt::signal().is_none() {
             meanwhile();
@@ -89,7 +89,7 @@ impl StepView {
             if time_left.is_zero() {
                 return ViewWait::Due;
             }
-            std::thread::sleep(time_left.min(SIGNAL_LOOK_EVERY));
+            std::thread::sleep(time_left.min(POLL_INTERVAL));
             if let ViewOutput::Screen(screen) = &self.output
                 && screen.has_quit()
             {
@@ -105,7 +105,7 @@ impl StepView {
         step: &WatchStep,
         facts: &WatchFacts,
         named: &[String],
-    ) -> anyhow::Result<ViewReader> {
+    ) -> anyhow::Result<ViewOutlet> {
         let style = self.style;
         let steps_shown = self.steps_shown;
         let written = match &mut self.output {
@@ -116,7 +116,7 @@ impl StepView {
                     if steps_shown == 0 {
                         write_watch_facts(facts, &style, page)?;
                     }
-                    if steps_shown.is_multiple_of(HEADING_EVERY) {
+                    if steps_shown.is_multiple_of(HEADING_STEPS) {
                         write_watch_heading(&style, page)?;
                     }
                     write_watch_step(step, named, &style, page)
@@ -125,8 +125,8 @@ impl StepView {
         };
         self.steps_shown += 1;
         match written {
-            Ok(()) => Ok(ViewReader::There),
-            Err(error) if is_closed_stdout(&error) => Ok(ViewReader::Gone),
+            Ok(()) => Ok(ViewOutlet::Open),
+            Err(error) if is_closed_stdout(&error) => Ok(ViewOutlet::Closed),
             Err(error) => Err(error),
         }
     }
@@ -151,7 +151,7 @@ fn draw_step(
         writeln!(page)?;
         write_watch_facts(facts, &fitted_style, page)
     });
-    match screen.draw(&page, LAST_LINE) {
+    match screen.draw(&page, QUIT_HINT) {
         Ok(()) => Ok(()),
         Err(error) => Err(StdoutError(error).into()),
     }

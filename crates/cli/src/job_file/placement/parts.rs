@@ -6,8 +6,8 @@
 //! | name | bytes of |
 //! |---|---|
 //! | `whole` | the target, where it is one file that all jobs use and its size is known |
-//! | `file_bytes` | a file, as it exists or as an earlier job makes it |
-//! | `percent_of` | the file of which fio takes percentages |
+//! | `FileSizes::existing` | a file, as it exists or as an earlier job makes it |
+//! | `FileSizes::percent_of` | the file of which fio takes percentages |
 //! | `FilePart::length` | the span in which a copy works |
 //! | `FilePart::job_bytes` | the part as the job sets it, which may be more than the span |
 //! | `FilePart::file_bytes` | the file that a copy leaves, where it stays |
@@ -132,34 +132,17 @@ fn parts_in_files(
         .filter(|other| other.paths.contains(&files.paths[0]))
         .count();
     let is_shared = users > 1;
-    // A job without a size takes that of the file which an earlier one makes.
-    let file_bytes = match whole {
-        None if job.extent.size.is_none() => first_file_bytes(files, members, earlier, root),
-        whole => whole,
-    };
-    let percent_of = root
-        .found_bytes()
-        .or(file_bytes)
-        .or(job.extent.new_file_bytes());
     let made_bytes = first_file_bytes(files, members, earlier, root);
-    let found_bytes = whole.or(made_bytes);
-    let has_own_file = files.has_file_per_copy || job.copies.count == 1;
-    let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
-    // As in fio, a copy takes a percentage of the file as those before it leave it. The first one
-    // makes a new file, of which it takes nothing.
-    let mut grown_bytes = if file_bytes.is_none() && !has_own_file && job.grows_by_percent() {
-        Some(root.found_bytes().or(made_bytes).unwrap_or(0))
-    } else {
-        None
-    };
+    let mut sizes = FileSizes::before_copies(files, whole, made_bytes, root);
+    let is_new_file = sizes.existing.is_none() && !is_shared && has_own_files(files);
     let mut parts: BTreeMap<u64, FilePart> = BTreeMap::new();
     for number in copy_numbers(job.copies.count) {
         let copy = job.copies.first_in_section + number;
-        let mut part = copy_part(job, copy, file_bytes, grown_bytes.or(percent_of), root)?;
+        let mut part = copy_part(job, copy, &sizes, root)?;
         if is_new_file {
             fit_new_file(job, copy, &mut part);
         }
-        part.found_bytes = grown_bytes.or(root.found_bytes()).or(found_bytes);
+        part.found_bytes = sizes.found_by_next_copy();
         reach_last_block(job, &mut part);
         if files.has_file_per_copy && job.requests.fio_amount.is_none() {
             let block = job.smallest_block();
@@ -171,10 +154,79 @@ fn parts_in_files(
                 part.start = 0;
             }
         }
-        grown_bytes = grown_bytes.map(|bytes| bytes.max(part.file_bytes));
+        sizes.add_copy(&part);
         parts.insert(copy, part);
     }
     Ok(parts.into_values().collect())
+}
+
+/// True if no two copies of a job use one file.
+fn has_own_files(files: &JobFiles<'_>) -> bool {
+    files.has_file_per_copy || files.job.copies.count == 1
+}
+
+/// The sizes of the file that a copy of a job uses, in bytes. Each is `None` where nothing tells it
+/// yet.
+#[derive(Debug, Clone, Copy)]
+struct FileSizes {
+    /// The file as it exists. For a job without a size, also as an earlier job makes it: the job
+    /// takes that size.
+    existing: Option<u64>,
+    /// The file of which fio takes percentages, unless `grown` is known.
+    percent_of: Option<u64>,
+    /// The file as the first copy finds it.
+    found: Option<u64>,
+    /// The file as the copies so far leave it, where each takes a percentage of that; `None` where
+    /// none does.
+    grown: Option<u64>,
+}
+
+impl FileSizes {
+    /// The sizes before the first copy. `whole` is the size of the target, if that is a single
+    /// file, and `made_bytes` that of the job's file as earlier jobs make it.
+    fn before_copies(
+        files: &JobFiles<'_>,
+        whole: Option<u64>,
+        made_bytes: Option<u64>,
+        root: &TargetRoot,
+    ) -> Self {
+        let job = files.job;
+        let existing = match whole {
+            None if job.extent.size.is_none() => made_bytes,
+            whole => whole,
+        };
+        // As in fio, a copy takes a percentage of the file as those before it leave it. The first
+        // one makes a new file, of which it takes nothing.
+        let grown = if existing.is_none() && !has_own_files(files) && job.grows_by_percent() {
+            Some(root.found_bytes().or(made_bytes).unwrap_or(0))
+        } else {
+            None
+        };
+        Self {
+            existing,
+            percent_of: root
+                .found_bytes()
+                .or(existing)
+                .or(job.extent.new_file_bytes()),
+            found: root.found_bytes().or(whole).or(made_bytes),
+            grown,
+        }
+    }
+
+    /// The file of which the next copy takes percentages.
+    fn percent_of_next_copy(&self) -> Option<u64> {
+        self.grown.or(self.percent_of)
+    }
+
+    /// The file as the next copy finds it.
+    fn found_by_next_copy(&self) -> Option<u64> {
+        self.grown.or(self.found)
+    }
+
+    /// Counts the part of a copy, which leaves the file at least as long.
+    fn add_copy(&mut self, part: &FilePart) {
+        self.grown = self.grown.map(|bytes| bytes.max(part.file_bytes));
+    }
 }
 
 /// The part of each copy of a job whose several files stay: all of them; `None` for another job.
@@ -342,21 +394,19 @@ fn bytes_or_zero(amount: Amount) -> u64 {
     }
 }
 
-/// The part of its file that a copy of a job uses. `file_bytes` is the size of the file, if it
-/// exists; places in percent are those of `percent_of`.
+/// The part of its file that a copy of a job uses.
 fn copy_part(
     job: &FioJob,
     copy: u64,
-    file_bytes: Option<u64>,
-    percent_of: Option<u64>,
+    sizes: &FileSizes,
     root: &TargetRoot,
 ) -> Translated<FilePart> {
     let extent = &job.extent;
-    let base = file_bytes.or(extent.new_file_bytes());
-    let Some(start) = job.start_of_copy(copy, percent_of) else {
+    let base = sizes.existing.or(extent.new_file_bytes());
+    let Some(start) = job.start_of_copy(copy, sizes.percent_of_next_copy()) else {
         return Err(percent_of_nothing(job));
     };
-    let left_bytes = file_bytes.map(|bytes| bytes.saturating_sub(start));
+    let left_bytes = sizes.existing.map(|bytes| bytes.saturating_sub(start));
     let length = match (extent.size, left_bytes) {
         (Some(size @ Amount::Percent(_)), Some(left)) => known_bytes(job, size, base)?.min(left),
         // As in fio, a job ends with the device.
@@ -390,7 +440,7 @@ fn copy_part(
         begins_file: start == 0,
         // Decided once the sizes of all files are known.
         is_whole_file: false,
-        found_bytes: file_bytes,
+        found_bytes: sizes.existing,
         file_start: 0,
     })
 }
@@ -460,6 +510,23 @@ fn span_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_file::environment::System;
+    use crate::job_file::sections::{JobText, read_sections};
+    use diskproof_model::rw::Rw;
+
+    const BLOCK: u64 = 4096;
+
+    /// A job without options: sequential reads of 4 KiB.
+    fn job() -> FioJob {
+        let text = JobText::File {
+            text: "[a]\n".into(),
+            path: Path::new("a.fio"),
+        };
+        let section = read_sections(&[text], &System).unwrap().sections.remove(0);
+        let job = FioJob::from_section(&section);
+        assert_eq!(job.smallest_block(), BLOCK);
+        job
+    }
 
     fn part(start: u64, length: u64) -> FilePart {
         FilePart {
@@ -493,5 +560,66 @@ mod tests {
         assert_eq!(rounded_up(1, PART_BYTES), PART_BYTES);
         assert_eq!(rounded_up(PART_BYTES, PART_BYTES), PART_BYTES);
         assert_eq!(rounded_up(u64::MAX - 1, PAGE_BYTES), u64::MAX);
+    }
+
+    #[test]
+    fn sequential_job_ends_with_a_whole_block_if_the_one_file_that_it_finds_goes_on() {
+        let reached = |job: &FioJob, found_bytes: u64| {
+            let mut last = FilePart {
+                found_bytes: Some(found_bytes),
+                ..part(0, 2 * BLOCK + 100)
+            };
+            reach_last_block(job, &mut last);
+            last.length
+        };
+        assert_eq!(reached(&job(), 1 << 20), 3 * BLOCK);
+        assert_eq!(reached(&job(), 2 * BLOCK + 200), 2 * BLOCK + 200);
+        assert_eq!(reached(&job(), BLOCK), 2 * BLOCK + 100, "never shorter");
+        let mut random = job();
+        random.flags.rw = Some(Rw::RANDREAD);
+        assert_eq!(reached(&random, 1 << 20), 2 * BLOCK + 100);
+        // Each of several files ends with its last whole block.
+        let mut several = job();
+        several.file_set.count = 2;
+        assert_eq!(reached(&several, 1 << 20), 2 * BLOCK + 100);
+    }
+
+    #[test]
+    fn later_laps_on_a_new_file_start_at_its_offset_unless_one_block_is_left() {
+        for (file_bytes, start) in [(3 * BLOCK, 2 * BLOCK), (3 * BLOCK - 1, 0), (2 * BLOCK, 0)] {
+            let mut job = job();
+            job.extent.file_bytes = Some(file_bytes);
+            let mut new = part(2 * BLOCK, BLOCK);
+            fit_new_file(&job, 0, &mut new);
+            assert_eq!(
+                (new.start, new.begins_file),
+                (start, start == 0),
+                "{file_bytes}"
+            );
+        }
+    }
+
+    /// A percentage of a file that grows is taken of what the copies before left.
+    #[test]
+    fn next_copy_finds_the_file_as_the_longest_part_so_far_leaves_it() {
+        let known = FileSizes {
+            existing: None,
+            percent_of: Some(100),
+            found: Some(70),
+            grown: None,
+        };
+        let mut growing = FileSizes {
+            grown: Some(0),
+            ..known
+        };
+        for (bytes, grown_bytes) in [(50, 50), (80, 80), (60, 80)] {
+            growing.add_copy(&part(0, bytes));
+            assert_eq!(growing.percent_of_next_copy(), Some(grown_bytes));
+            assert_eq!(growing.found_by_next_copy(), Some(grown_bytes));
+        }
+        let mut constant = known;
+        constant.add_copy(&part(0, 500));
+        assert_eq!(constant.percent_of_next_copy(), Some(100));
+        assert_eq!(constant.found_by_next_copy(), Some(70));
     }
 }

@@ -228,7 +228,7 @@ impl RootFinder<'_> {
         paths: &'j [PathBuf],
     ) -> Translated<JobFiles<'j>> {
         let is_device = matches!(self.translation.path_kind(&paths[0]), PathKind::Device(_));
-        let root = match self.root_of_all(job, paths) {
+        let root = match self.shared_root(job, paths) {
             Ok(root) => root,
             Err(why) => {
                 let source = match &job.file_set.filename {
@@ -247,14 +247,14 @@ impl RootFinder<'_> {
     }
 
     /// The target that holds all files of a job.
-    fn root_of_all(&self, job: &FioJob, paths: &[PathBuf]) -> Result<TargetRoot, String> {
+    fn shared_root(&self, job: &FioJob, paths: &[PathBuf]) -> Result<TargetRoot, String> {
         if let Some(given) = self.given {
             return Ok(TargetRoot::Given(given));
         }
-        let root = self.root(job, paths, &paths[0])?;
+        let root = self.target_root(job, paths, &paths[0])?;
         self.check_creation(job, &root)?;
         for path in paths {
-            if *path != paths[0] && self.root(job, paths, path)? != root {
+            if *path != paths[0] && self.target_root(job, paths, path)? != root {
                 let why = "its copies have files in several places; write a section for each";
                 return Err(why.to_owned());
             }
@@ -291,12 +291,17 @@ impl RootFinder<'_> {
     }
 
     /// The target that holds one of the job's files.
-    fn root(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf) -> Result<TargetRoot, String> {
+    fn target_root(
+        &self,
+        job: &FioJob,
+        paths: &[PathBuf],
+        path: &PathBuf,
+    ) -> Result<TargetRoot, String> {
         let shown = quoted(&self.translation.shown(path));
         let kind = self.translation.path_kind(path);
         if job.file_set.are_kept {
             let names = kept_names(job);
-            let is_complete = self.has_files(job, directory_of(path), &names);
+            let is_complete = self.are_files_complete(job, directory_of(path), &names);
             return Ok(TargetRoot::KeptFiles {
                 directory: self.scratch_directory(path)?,
                 names,
@@ -304,7 +309,7 @@ impl RootFinder<'_> {
             });
         }
         match kind {
-            PathKind::File(bytes) if self.grows(path, bytes) => {
+            PathKind::File(bytes) if self.file_grows(path, bytes) => {
                 let needed = self.needed.get(path);
                 Ok(TargetRoot::GrowingFile {
                     directory: self.scratch_directory(path)?.path,
@@ -313,7 +318,7 @@ impl RootFinder<'_> {
                     found_bytes: bytes,
                 })
             }
-            PathKind::File(bytes) if self.is_replaced(job, paths, path, bytes) => {
+            PathKind::File(bytes) if self.is_replaced_by_scratch(job, paths, path, bytes) => {
                 Ok(TargetRoot::ScratchFile(self.scratch_directory(path)?))
             }
             PathKind::File(bytes) => Ok(TargetRoot::File {
@@ -338,7 +343,7 @@ impl RootFinder<'_> {
             PathKind::Nothing => {
                 let directory = self.scratch_directory(path)?;
                 match file_name(path) {
-                    Some(name) if self.stays(path) => Ok(TargetRoot::KeptFiles {
+                    Some(name) if self.file_stays(path) => Ok(TargetRoot::KeptFiles {
                         directory,
                         names: vec![name],
                         is_complete: false,
@@ -350,7 +355,7 @@ impl RootFinder<'_> {
     }
 
     /// True if the several files of a job are there, as long as it needs them.
-    fn has_files(&self, job: &FioJob, directory: &Path, names: &[String]) -> bool {
+    fn are_files_complete(&self, job: &FioJob, directory: &Path, names: &[String]) -> bool {
         let Some(needed_bytes) = job.bytes_of_each_file() else {
             return false;
         };
@@ -363,29 +368,35 @@ impl RootFinder<'_> {
     }
 
     /// True if a file stays where fio leaves it.
-    fn stays(&self, path: &PathBuf) -> bool {
+    fn file_stays(&self, path: &PathBuf) -> bool {
         self.translation.is_as_fio() && !self.vanishing.contains(path)
     }
 
     /// True if an existing file grows: diskproof made it, it stays, and a job goes beyond its end.
     /// fio makes every such file longer; here the files of others keep their size.
-    fn grows(&self, path: &PathBuf, bytes: u64) -> bool {
+    fn file_grows(&self, path: &PathBuf, bytes: u64) -> bool {
         let needed = self.needed.get(path).copied().unwrap_or(0);
-        needed > bytes && self.stays(path) && self.translation.environment.is_made_by_us(path)
+        needed > bytes && self.file_stays(path) && self.translation.environment.is_made_by_us(path)
     }
 
     /// True if a scratch file replaces an existing file. A file that the author of the job names is
     /// used. A file that fio names, and made in an earlier run, stays as it is. So does one that
     /// `filename_format` names, unless the job only reads it.
-    fn is_replaced(&self, job: &FioJob, paths: &[PathBuf], path: &PathBuf, bytes: u64) -> bool {
+    fn is_replaced_by_scratch(
+        &self,
+        job: &FioJob,
+        paths: &[PathBuf],
+        path: &PathBuf,
+        bytes: u64,
+    ) -> bool {
         let is_too_small = matches!(job.extent.size, Some(Amount::Bytes(size)) if size > bytes);
         let is_only_file = paths.iter().all(|other| other == path);
         let is_named = job.file_set.filename_format != FILENAME_FORMAT_DEFAULT;
-        let stays = self.stays(path);
-        let is_read =
+        let stays = self.file_stays(path);
+        let is_read_as_it_is =
             (is_named || stays) && is_only_file && !is_too_small && !self.written.contains(path);
         let is_written_again = stays && self.translation.environment.is_made_by_us(path);
-        job.file_set.filename.is_none() && !is_read && !is_written_again
+        job.file_set.filename.is_none() && !is_read_as_it_is && !is_written_again
     }
 
     /// The directory of this path, in which a file is created. The error says why none can be.

@@ -4,7 +4,7 @@
 use super::operations::number_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use crate::job_file::environment::PathKind;
 use crate::job_file::file_names::all_paths;
 use crate::job_file::jobs::FioJob;
@@ -26,9 +26,9 @@ const STEADY_FORM: &str = "write iops:, bw:, lat:, iops_slope:, bw_slope: or lat
                            limit, such as iops:2%";
 /// The window of a job without `latency_window`. fio then judges whenever it looks; a second still
 /// shows a rate.
-const WINDOW_NS_DEFAULT: u64 = SECOND;
+const WINDOW_NS_DEFAULT: u64 = SECOND_NS;
 /// `rate_cycle` is in milliseconds.
-const MILLISECOND: u64 = 1_000_000;
+const MILLISECOND_NS: u64 = 1_000_000;
 /// In fio no request may be late without `latency_percentile`.
 const PERCENTILE_DEFAULT: LatencyPercentile = LatencyPercentile(100.0);
 
@@ -156,7 +156,7 @@ pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
                 of_writes: kind.changes_blocks(),
                 floor: floor as f64,
                 unit,
-                over_ns: cycle_ms.saturating_mul(MILLISECOND),
+                over_ns: cycle_ms.saturating_mul(MILLISECOND_NS),
             });
         }
     }
@@ -213,7 +213,7 @@ pub(super) fn set_steady_end(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
         over_ns,
         settle_ns: reader.time("steadystate_ramp_time")?,
         every_ns: match reader.time("steadystate_check_interval")? {
-            0 => SECOND,
+            0 => SECOND_NS,
             ns => ns,
         },
     };

@@ -17,7 +17,7 @@ const RATE_DEVIATION_MAX: f64 = 0.01;
 /// Shares of reads are thousandths.
 const PERMILLE: f64 = 1000.0;
 /// `flow_sleep` is in microseconds.
-const MICROSECOND: u64 = 1000;
+const MICROSECOND_NS: u64 = 1000;
 /// The values of `rate_process`.
 const ARRIVALS: [(&str, Arrivals); 2] =
     [("linear", Arrivals::Even), ("poisson", Arrivals::Poisson)];
@@ -335,7 +335,7 @@ pub(super) fn set_flow(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
     let share = FlowShare {
         number: reader.small_number("flow_id")?,
         weight: reader.small_number("flow")?,
-        pause_ns: u64::from(reader.small_number("flow_sleep")?) * MICROSECOND,
+        pause_ns: u64::from(reader.small_number("flow_sleep")?) * MICROSECOND_NS,
     };
     if share.weight > 0 {
         job.flags.shape.starts.flow = Some(share);

@@ -153,16 +153,16 @@ fn scheduling_of_threads_is_that_of_fio() {
 #[test]
 fn steady_state_ends_each_job_by_itself() {
     use diskproof_model::shape::{SteadyEnd, SteadyFigure, SteadyTest};
-    const SECOND: u64 = 1_000_000_000;
+    const SECOND_NS: u64 = 1_000_000_000;
     let of = |options: &str| only(options).shape.ends.steady;
     let wanted = SteadyEnd {
         figure: SteadyFigure::Ops,
         test: SteadyTest::Deviation,
         limit: 2.5,
         is_percent: true,
-        over_ns: 30 * SECOND,
-        settle_ns: 5 * SECOND,
-        every_ns: SECOND,
+        over_ns: 30 * SECOND_NS,
+        settle_ns: 5 * SECOND_NS,
+        every_ns: SECOND_NS,
     };
     assert_eq!(
         of("steadystate=iops:2.5%\nss_dur=30\nss_ramp=5s"),
@@ -173,7 +173,7 @@ fn steady_state_ends_each_job_by_itself() {
         test: SteadyTest::Slope,
         limit: 10240.0,
         is_percent: false,
-        every_ns: 2 * SECOND,
+        every_ns: 2 * SECOND_NS,
         ..wanted
     };
     let found = of("ss=bw_slope:10k\nss_dur=30\nss_ramp=5s\nss_interval=2");

@@ -20,7 +20,7 @@ use diskproof_model::stream::Streams;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
 use std::time::SystemTime;
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Carries the campaign out to its end, and returns it.
 fn carry_out(
@@ -97,7 +97,7 @@ impl CampaignBench for SimulatedCells {
 fn workload(name: &str, depth: u32) -> Workload {
     Workload {
         depth,
-        warmup_ns: SECOND / 2,
+        warmup_ns: SECOND_NS / 2,
         ..Workload::named(name)
     }
 }
@@ -108,7 +108,7 @@ fn campaign(sides: usize, seconds: u64) -> LiveComparison {
         sides,
         disks: SideDisks::Several((0..sides).collect()),
         margin: 0.02,
-        time_ns: seconds * SECOND,
+        time_ns: seconds * SECOND_NS,
         seed: 1,
     })
 }
@@ -129,7 +129,7 @@ fn campaign_decides_a_tenth_and_equality_in_virtual_time() {
                 .all(|one| one.ended == CampaignEnd::Decided),
             "{decisions:?}"
         );
-        assert!(ns < 60 * SECOND, "{ns}");
+        assert!(ns < 60 * SECOND_NS, "{ns}");
     }
 }
 
@@ -140,7 +140,7 @@ fn campaign_ends_with_its_time() {
         decisions.iter().any(|one| one.ended == CampaignEnd::Time),
         "{decisions:?}"
     );
-    assert!(ns <= 10 * SECOND, "{ns}");
+    assert!(ns <= 10 * SECOND_NS, "{ns}");
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
     }
     let sweep = Sweep::new(&SweepSetup {
         cells: cell_setups,
-        time_ns: 176 * SECOND,
+        time_ns: 176 * SECOND_NS,
         precision: 0.02,
         seed: 1,
     });
@@ -353,7 +353,7 @@ fn sweep_of_a_parallel_disk_finds_its_matrix_and_its_knee_in_three_minutes() {
         jitter: 0.2,
     };
     let (record, ns) = swept(disk);
-    assert!(ns <= 180 * SECOND, "{ns}");
+    assert!(ns <= 180 * SECOND_NS, "{ns}");
     assert_matrix(&record, disk);
     assert_knee(&record, 16);
     let matrix = &record.sweep().unwrap().matrices[0];
@@ -377,7 +377,7 @@ fn sweep_of_a_slow_disk_states_intervals_in_three_minutes() {
         jitter: 1.0,
     };
     let (record, ns) = swept(disk);
-    assert!(ns <= 180 * SECOND, "{ns}");
+    assert!(ns <= 180 * SECOND_NS, "{ns}");
     assert_matrix(&record, disk);
     assert_knee(&record, 1);
 }
@@ -422,8 +422,8 @@ impl CampaignBench for SimulatedRates {
 const RATE_PLAN: RatePlan = RatePlan {
     percent: 90.0,
     limit_ns: 30_000_000,
-    time_ns: 84 * SECOND,
-    hold_ns: 12 * SECOND,
+    time_ns: 84 * SECOND_NS,
+    hold_ns: 12 * SECOND_NS,
 };
 
 /// A disk that serves one request at a time, in ten milliseconds each.
@@ -435,7 +435,7 @@ fn searched_rate() -> Record {
             channels: 1,
             size_bytes: 1 << 30,
         },
-        now_ns: 3 * SECOND,
+        now_ns: 3 * SECOND_NS,
         measurements: Vec::new(),
         trials: Vec::new(),
     };
@@ -539,7 +539,7 @@ fn searched_rays() -> Record {
             channels: 1,
             size_bytes: 1 << 30,
         },
-        now_ns: 3 * SECOND,
+        now_ns: 3 * SECOND_NS,
         measurements: Vec::new(),
         trials: Vec::new(),
     };
@@ -557,7 +557,7 @@ fn searched_rays() -> Record {
             block_bytes: 1 << 20,
             ..workload(name, 4)
         };
-        timed.stop.time_ns = Some(4 * SECOND);
+        timed.stop.time_ns = Some(4 * SECOND_NS);
         list.push(timed);
     }
     for (name, permille) in [("reads-0", 0), ("reads-50", 500), ("reads-100", 1000)] {

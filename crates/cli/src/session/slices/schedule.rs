@@ -1,7 +1,7 @@
 //! Plans the slices of one group of workloads: how many there are, how long the next one is, and
 //! what is left of the group's time and bytes.
 
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::Order;
@@ -28,7 +28,7 @@ const IN_TURNS: Slicing = Slicing {
 /// The slices of a workload by itself, which follow each other. Three are the fewest whose
 /// differences the interval of a rate covers (docs/compare.md).
 const IN_A_ROW: Slicing = Slicing {
-    slice_ns: SECOND,
+    slice_ns: SECOND_NS,
     slices: 3..=5,
 };
 /// A slow disk gets at least this many slices, or one where they do not fit: fewer do not decide
@@ -36,13 +36,13 @@ const IN_A_ROW: Slicing = Slicing {
 const SLOW_SLICES_MIN: u64 = 5;
 /// A single workload of `run` is measured in slices from this time on (docs/compare.md): it then
 /// has four of them.
-const RUN_NS_MIN: u64 = 4 * SECOND;
+const RUN_NS_MIN: u64 = 4 * SECOND_NS;
 /// A slice that is shorter than this many latencies would measure how a queue fills. Chosen, not
 /// measured.
 const LATENCIES_MIN: f64 = 10.0;
 /// A workload that got less than this share of its planned time is reported as shortened. Chosen,
 /// not measured.
-const SHORTENED_BELOW: f64 = 0.9;
+const SHORTENED_SHARE: f64 = 0.9;
 
 /// Groups of workloads whose slices are measured alternately. A group without slices is alone.
 pub(super) type Rotation<'p> = Vec<SliceSchedule<'p>>;
@@ -234,7 +234,7 @@ impl<'a> SliceSchedule<'a> {
 
 /// True if a workload that got so much of its planned time is reported as shortened.
 pub(crate) fn is_much_less(given_ns: u64, planned_ns: u64) -> bool {
-    (given_ns as f64) < SHORTENED_BELOW * planned_ns as f64
+    (given_ns as f64) < SHORTENED_SHARE * planned_ns as f64
 }
 
 /// A share of a time, in whole cells.

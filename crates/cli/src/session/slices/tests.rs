@@ -3,7 +3,7 @@
 use super::rest::{RestOfRun, SHARE_MIN, join_slices, leave_out_methods};
 use super::schedule::{SliceSchedule, slice_count};
 use super::{SliceOrder, shuffled_members};
-use crate::flags::SECOND;
+use crate::flags::SECOND_NS;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
     CacheUse, EngineUse, MeasuredSpan, Measurement, OpKind, SERIES_INTERVAL_NS,
@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 fn workload(seconds: u64) -> Workload {
     Workload {
         stop: Stop {
-            time_ns: Some(seconds * SECOND),
+            time_ns: Some(seconds * SECOND_NS),
             ..Stop::default()
         },
-        warmup_ns: SECOND / 4,
+        warmup_ns: SECOND_NS / 4,
         ..Workload::named("random-read-d1")
     }
 }
@@ -88,19 +88,19 @@ fn workloads_that_parts_would_change_have_one_slice() {
         |w| w.sync = every(600),
         |w| {
             w.shape.starts.think = Some(ThinkTime {
-                pause_ns: SECOND,
+                pause_ns: SECOND_NS,
                 pause_ops: 1200,
                 counted: ThinkCount::Completed,
                 busy_ns: None,
             });
         },
-        |w| w.shape.starts.delay_ns = SECOND,
+        |w| w.shape.starts.delay_ns = SECOND_NS,
         |w| {
             w.shape.ends.rate_floors = vec![RateFloor {
                 of_writes: false,
                 floor: 10.0,
                 unit: FloorUnit::Ops,
-                over_ns: SECOND,
+                over_ns: SECOND_NS,
             }];
         },
     ];
@@ -143,8 +143,11 @@ fn slices_take_the_time_that_was_asked_for() {
         measured.push(slice.time_ns.unwrap());
         sliced.note_measured(&slice, &[]);
     }
-    assert_eq!(time_ns, 10 * SECOND + SECOND / 4);
-    assert!(warmup_ns <= SECOND / 4 + 4 * SECOND / 5, "{warmup_ns}");
+    assert_eq!(time_ns, 10 * SECOND_NS + SECOND_NS / 4);
+    assert!(
+        warmup_ns <= SECOND_NS / 4 + 4 * SECOND_NS / 5,
+        "{warmup_ns}"
+    );
     assert_eq!(measured.len(), 5);
     assert!(
         measured
@@ -158,7 +161,7 @@ fn slices_take_the_time_that_was_asked_for() {
 #[test]
 fn long_warm_up_takes_no_time_from_the_first_slice() {
     let asked = Workload {
-        warmup_ns: 5 * SECOND,
+        warmup_ns: 5 * SECOND_NS,
         ..workload(10)
     };
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
@@ -168,8 +171,8 @@ fn long_warm_up_takes_no_time_from_the_first_slice() {
         measured_ns.push(slice.time_ns.unwrap());
         sliced.note_measured(&slice, &[]);
     }
-    assert_eq!(measured_ns[0], 2 * SECOND);
-    assert_eq!(measured_ns[1..], [9 * SECOND / 5; 4]);
+    assert_eq!(measured_ns[0], 2 * SECOND_NS);
+    assert_eq!(measured_ns[1..], [9 * SECOND_NS / 5; 4]);
 }
 
 /// A slice of a target, which moved so many bytes with this engine.
@@ -190,7 +193,7 @@ fn measured_on(target: usize, moved_bytes: u64, used: EngineKind) -> Measurement
     let mut measured =
         Measurement::unmeasured(workload(10), MeasuredSpan::new(0, 1 << 30), engine, cache);
     measured.target = target;
-    measured.wall_ns = 2 * SECOND;
+    measured.wall_ns = 2 * SECOND_NS;
     measured.ops.entry(OpKind::Read).or_default().bytes = moved_bytes;
     measured
 }
@@ -222,10 +225,10 @@ fn slices_go_on_on_each_target_for_itself() {
 #[test]
 fn group_keeps_the_time_until_its_last_start() {
     let mut late = workload(3);
-    late.shape.starts.delay_ns = 6 * SECOND;
+    late.shape.starts.delay_ns = 6 * SECOND_NS;
     let sliced = SliceSchedule::new(Group::alone(&late), Order::AsGiven);
     assert!(sliced.is_whole());
-    assert_eq!(sliced.left_ns, 9 * SECOND + late.warmup_ns);
+    assert_eq!(sliced.left_ns, 9 * SECOND_NS + late.warmup_ns);
 }
 
 /// A first slice of 2.25 s that gets half of it, then nothing.
@@ -235,7 +238,7 @@ fn slices_that_get_less_time_are_shortened() {
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     assert!(!sliced.is_shortened());
     let half = sliced.next_slice(0.5);
-    assert_eq!(half.warmup_ns, whole_cells(SECOND / 4 / 2));
+    assert_eq!(half.warmup_ns, whole_cells(SECOND_NS / 4 / 2));
     assert_eq!(half.whole_ns(), 1_120_000_000);
     sliced.note_time(0.5, Duration::from_millis(1320));
     sliced.note_measured(&half, &[]);
@@ -261,10 +264,10 @@ fn slices_after_joining(left_seconds: u64) -> u64 {
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     sliced.done = 3;
     sliced.left = 5;
-    sliced.left_ns = 5 * SECOND;
-    sliced.overhead_ns = Some(3 * SECOND / 2);
+    sliced.left_ns = 5 * SECOND_NS;
+    sliced.overhead_ns = Some(3 * SECOND_NS / 2);
     let mut rotations = [vec![sliced]];
-    join_slices(&mut rotations, left_seconds * SECOND);
+    join_slices(&mut rotations, left_seconds * SECOND_NS);
     rotations[0][0].left
 }
 
@@ -342,10 +345,10 @@ fn first_round_measures_methods_in_the_order_of_the_plan() {
 
 fn shared_out(left: u64, planned: u64, overhead: u64) -> Option<f64> {
     let rest = RestOfRun {
-        planned_ns: planned * SECOND,
-        overhead_ns: overhead * SECOND,
+        planned_ns: planned * SECOND_NS,
+        overhead_ns: overhead * SECOND_NS,
     };
-    rest.share_of(left * SECOND)
+    rest.share_of(left * SECOND_NS)
 }
 
 #[test]
@@ -382,7 +385,7 @@ fn left_out_of_39(overhead_ms: [u64; 4], left_seconds: u64, sync: SyncPolicy) ->
         members.push(member);
     }
     let mut rotations = [members];
-    let names = leave_out_methods(&mut rotations, (0, 38), left_seconds * SECOND);
+    let names = leave_out_methods(&mut rotations, (0, 38), left_seconds * SECOND_NS);
     assert!(!names.contains(&"method-38".to_owned()), "{names:?}");
     assert!(names.is_empty() || names[0] == "method-37", "{names:?}");
     names.len()

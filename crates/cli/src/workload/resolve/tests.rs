@@ -71,11 +71,11 @@ fn default_workload() -> Workload {
         workers: 1,
         stop: Stop {
             precision: Some(0.02),
-            time_ns: Some(30 * SECOND),
+            time_ns: Some(30 * SECOND_NS),
             bytes: None,
             ops: None,
         },
-        warmup_ns: SECOND,
+        warmup_ns: SECOND_NS,
         cache: CachePolicy::Direct,
         engine: EngineChoice::Auto,
         layout: Layout::Needed,
@@ -118,7 +118,7 @@ fn workload_takes_every_flag() {
         },
         stop: Stop {
             precision: Some(0.05),
-            time_ns: Some(10 * SECOND),
+            time_ns: Some(10 * SECOND_NS),
             bytes: Some(GIB),
             ops: Some(99),
         },
@@ -169,12 +169,12 @@ fn workload_takes_orders_and_distributions() {
 #[test]
 fn workload_ends_at_its_limit_or_when_its_rate_is_known() {
     let two_seconds = Stop {
-        time_ns: Some(2 * SECOND),
+        time_ns: Some(2 * SECOND_NS),
         ..Stop::default()
     };
     let precise = Stop {
         precision: Some(0.01),
-        time_ns: Some(30 * SECOND),
+        time_ns: Some(30 * SECOND_NS),
         ..Stop::default()
     };
     let one_mib = Stop {
@@ -186,15 +186,15 @@ fn workload_ends_at_its_limit_or_when_its_rate_is_known() {
         ..Stop::default()
     };
     let five_in_a_minute = Stop {
-        time_ns: Some(60 * SECOND),
+        time_ns: Some(60 * SECOND_NS),
         ..five
     };
     for (line, stop, warmup_ns) in [
-        ("--time 2s", two_seconds, SECOND / 10),
-        ("--precision 1%", precise, SECOND),
+        ("--time 2s", two_seconds, SECOND_NS / 10),
+        ("--precision 1%", precise, SECOND_NS),
         ("--bytes 1M", one_mib, 0),
         ("--ops 5", five, 0),
-        ("--ops 5 --warmup 1s --time 1m", five_in_a_minute, SECOND),
+        ("--ops 5 --warmup 1s --time 1m", five_in_a_minute, SECOND_NS),
     ] {
         let workload = made(line);
         assert_eq!(workload.stop, stop, "{line}");
@@ -219,7 +219,7 @@ fn first_sequential_write_lays_the_file_out() {
     ] {
         let workload = made(other);
         assert_eq!(workload.layout, Layout::Needed, "{other}");
-        assert_eq!(workload.warmup_ns, SECOND, "{other}");
+        assert_eq!(workload.warmup_ns, SECOND_NS, "{other}");
     }
     for trims in ["--rw trim", "--rw trimwrite"] {
         assert_eq!(made(trims).layout, Layout::Needed, "{trims}");
@@ -241,12 +241,12 @@ fn check_covers_the_span_once_whatever_its_size() {
             Some(1 << 20),
             None,
         ),
-        ("--verify --time 5s", None, Some(5 * SECOND)),
+        ("--verify --time 5s", None, Some(5 * SECOND_NS)),
         ("--rw write --verify --bs 8k", Some(whole), None),
         (
             "--rw write --verify --bs 8k --time 5s",
             None,
-            Some(5 * SECOND),
+            Some(5 * SECOND_NS),
         ),
     ] {
         let found = on(line, &later).unwrap();

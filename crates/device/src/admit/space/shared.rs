@@ -1,7 +1,7 @@
 //! Judges if a filesystem has the free space that targets and images take of it together, beyond
 //! what must stay free.
 
-use super::{SpaceUse, may_relocate_blocks, of_images};
+use super::{SpaceUse, image_uses, may_relocate_blocks};
 use crate::admit::kept_free::{
     RESERVE_BY_DEFAULT, SPACE_STEP_BYTES, bytes_kept_free, kept_free_text,
 };
@@ -26,7 +26,7 @@ pub(crate) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &mut Refusal
 /// The most that may be written to new files of a directory for what its images take; `None` where
 /// they limit nothing.
 pub(crate) fn room_in_images(directory: &TargetIdentity) -> Option<u64> {
-    room_in(&of_images(directory, u64::MAX), directory)
+    room_in(&image_uses(directory, u64::MAX), directory)
 }
 
 /// The same for these uses of images, which take whatever their holes are.
@@ -211,7 +211,7 @@ fn spare_bytes(filesystem: &Filesystem) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::of_images_in;
+    use super::super::image_uses_in;
     use super::super::tests::{MIB, above, image_of};
     use super::*;
     use crate::identity::probe::probe;
@@ -251,7 +251,7 @@ mod tests {
     fn images_of_one_filesystem_share_its_room() {
         let (sysfs, image, other) = (FakeSysfs::new(), image_of(64 * MIB), image_of(64 * MIB));
         let directory = above(&sysfs, image.path(), 64 * MIB);
-        let mut uses = of_images_in(&sysfs.root(), &directory, u64::MAX);
+        let mut uses = image_uses_in(&sysfs.root(), &directory, u64::MAX);
         let other = probe(other.path()).unwrap();
         uses.push(SpaceUse {
             taker: other,
@@ -270,7 +270,7 @@ mod tests {
     fn image_below_several_targets_takes_its_holes_once() {
         let (sysfs, image) = (FakeSysfs::new(), image_of(64 * MIB));
         let target = above(&sysfs, image.path(), 64 * MIB);
-        let one = of_images_in(&sysfs.root(), &target, 40 * MIB);
+        let one = image_uses_in(&sysfs.root(), &target, 40 * MIB);
         let both = [one.clone(), one].concat();
         let spaces = SharedSpace::group(both.iter());
         assert_eq!(spaces.len(), 1);

@@ -111,7 +111,7 @@ fn nvme_with_partition() -> FakeSysfs {
 #[test]
 fn nvme_partition_with_its_pcie_link() {
     let sysfs = nvme_with_partition();
-    let stack = below_device(&sysfs.root(), &[], "259:2");
+    let stack = layers_below_device(&sysfs.root(), &[], "259:2");
     assert_eq!(known(&stack), ["nvme0n1p2", "nvme0n1"]);
     let (partition, disk) = (&stack.layers[0], &stack.layers[1]);
     assert_eq!(partition.kind, LayerKind::Partition);
@@ -155,7 +155,7 @@ fn nvme_with_native_multipath_finds_its_controller() {
         &format!("{subsystem}/nvme1"),
         &format!("{function}/nvme/nvme1"),
     );
-    let stack = below_device(&sysfs.root(), &[], "259:0");
+    let stack = layers_below_device(&sysfs.root(), &[], "259:0");
     assert_eq!(stack.layers[0].serial.as_deref(), Some("PHLN123"));
     let link = stack.layers[0].link.clone().unwrap();
     assert_eq!(link.speed.as_deref(), Some("2.5 GT/s PCIe x1"));
@@ -194,7 +194,7 @@ fn raid_of_two_sata_disks() -> FakeSysfs {
 #[test]
 fn raid_on_partitions_of_two_sata_disks() {
     let sysfs = raid_of_two_sata_disks();
-    let stack = below_path(&sysfs.root(), &[], "9:0", Path::new("/data"));
+    let stack = layers_below_path(&sysfs.root(), &[], "9:0", Path::new("/data"));
     assert_eq!(known(&stack), ["md0", "sda1", "sda", "sdb1", "sdb"]);
     assert_eq!(stack.layers[0].kind, LayerKind::Md);
     assert_eq!(stack.layers[0].model.as_deref(), Some("MD raid1"));
@@ -243,7 +243,7 @@ fn crypt_on_lvm_on_two_partitions_of_one_usb_disk() {
     );
     dm(1, "secret", "CRYPT-LUKS2-abc-secret", &["class/block/dm-0"]);
 
-    let stack = below_device(&sysfs.root(), &[], "253:1");
+    let stack = layers_below_device(&sysfs.root(), &[], "253:1");
     // The shared disk comes last, and once.
     assert_eq!(names(&stack), ["dm-1", "dm-0", "sdc1", "sdc2", "sdc"]);
     assert_eq!(stack.layers[0].model.as_deref(), Some("crypt secret"));
@@ -266,12 +266,12 @@ fn virtio_has_no_speed_and_other_buses_no_link() {
         &attributes,
     );
     sysfs.add_block_device("virtual/block/zram0", "252:0", &[]);
-    let stack = below_device(&sysfs.root(), &[], "254:0");
+    let stack = layers_below_device(&sysfs.root(), &[], "254:0");
     let disk = &stack.layers[0];
     assert_eq!(disk.serial.as_deref(), Some("vol-123"));
     assert_eq!(disk.vendor.as_deref(), None);
     assert_eq!(speeds(disk), Some(("virtio", [None; 2], [None; 2])));
-    let zram = below_device(&sysfs.root(), &[], "252:0");
+    let zram = layers_below_device(&sysfs.root(), &[], "252:0");
     assert_eq!(zram.layers[0].link, None);
 }
 
@@ -291,9 +291,9 @@ fn btrfs_counts_all_its_members() {
     let mounts = parse_mountinfo(
         "1 0 0:40 /sub /data rw - btrfs /dev/zz2 rw\n2 0 0:41 / /gone rw - btrfs /dev/zz9 rw\n",
     );
-    let stack = below_path(&sysfs.root(), &mounts, "0:77", Path::new("/data/pg"));
+    let stack = layers_below_path(&sysfs.root(), &mounts, "0:77", Path::new("/data/pg"));
     assert_eq!(known(&stack), ["zz1", "zz2"]);
-    let stack = below_path(&sysfs.root(), &mounts, "0:41", Path::new("/gone"));
+    let stack = layers_below_path(&sysfs.root(), &mounts, "0:41", Path::new("/gone"));
     assert!(stack.layers.is_empty() && stack.unresolved.unwrap().contains("/dev/zz9"));
 }
 
@@ -302,7 +302,7 @@ fn what_hides_its_disks_says_so_in_plain_words() {
     let sysfs = FakeSysfs::new();
     let reason = |kind: &str, source: &str| {
         let mounts = parse_mountinfo(&format!("1 0 0:40 / /data rw - {kind} {source} rw\n"));
-        below_path(&sysfs.root(), &mounts, "0:40", Path::new("/data"))
+        layers_below_path(&sysfs.root(), &mounts, "0:40", Path::new("/data"))
             .unresolved
             .unwrap()
     };
@@ -318,9 +318,11 @@ fn what_hides_its_disks_says_so_in_plain_words() {
         let why = reason(kind, source);
         assert!(why.contains(part), "{kind}: {why}");
     }
-    let missing = below_device(&sysfs.root(), &[], "8:0").unresolved.unwrap();
+    let missing = layers_below_device(&sysfs.root(), &[], "8:0")
+        .unresolved
+        .unwrap();
     assert!(missing.contains("8:0"), "{missing}");
-    let unmounted = below_path(&sysfs.root(), &[], "0:40", Path::new("/data"));
+    let unmounted = layers_below_path(&sysfs.root(), &[], "0:40", Path::new("/data"));
     assert!(unmounted.unresolved.is_some());
 }
 
@@ -332,7 +334,7 @@ fn circles_end() {
         sysfs.add_block_device(&path, device, &[]);
         lies_on(&sysfs, &path, &[&format!("class/block/{below}")]);
     }
-    let stack = below_device(&sysfs.root(), &[], "253:0");
+    let stack = layers_below_device(&sysfs.root(), &[], "253:0");
     assert_eq!(names(&stack), ["dm-0", "dm-1"]);
 }
 
@@ -342,7 +344,7 @@ fn a_loop_device_whose_file_is_out_of_reach_stays_the_lowest() {
     let file = "/nonexistent/x (deleted)";
     let attributes = [("loop/backing_file", file), ("loop/dio", "1")];
     sysfs.add_block_device("virtual/block/loop5", "7:5", &attributes);
-    let stack = below_device(&sysfs.root(), &[], "7:5");
+    let stack = layers_below_device(&sysfs.root(), &[], "7:5");
     assert!(stack.unresolved.unwrap().contains(file));
     assert_eq!(stack.layers[0].backing_direct, Some(true));
     assert_eq!(stack.layers[0].below.len(), 0);
@@ -356,7 +358,7 @@ fn file_of_a_server_behind_a_loop_device_is_not_called() {
     sysfs.add_block_device("virtual/block/loop5", "7:5", &[file]);
     for kind in ["fuse.sshfs", "nfs4"] {
         let mount = format!("40 27 0:70 / /nonexistent/served rw - {kind} host:/export rw\n");
-        let stack = below_device(&sysfs.root(), &parse_mountinfo(&mount), "7:5");
+        let stack = layers_below_device(&sysfs.root(), &parse_mountinfo(&mount), "7:5");
         let why = stack.unresolved.unwrap();
         assert!(why.starts_with(&format!("{kind}: ")), "{why}");
     }

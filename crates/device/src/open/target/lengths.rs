@@ -17,6 +17,7 @@ impl OpenTarget {
     pub fn mark_own(&self) {
         let size_max = self.own_bytes_max();
         for file in self.files() {
+            // Without its mark the file counts as one of another program, which is safe.
             let _ = own_mark::set(file, size_max);
         }
     }
@@ -30,7 +31,7 @@ impl OpenTarget {
     /// of several files its whole one, a single one the end inside of its last page that was set
     /// for it, and all else at least that of the first `size_bytes` of the target. A file without a
     /// valid mark may hold data of another program, and stays as it is.
-    pub fn lengthen_own(&self, size_bytes: u64) {
+    pub fn set_final_lengths(&self, size_bytes: u64) {
         let TargetContent::Scratch { capacity_bytes, .. } = self.content else {
             return;
         };
@@ -39,8 +40,8 @@ impl OpenTarget {
             if !own_mark::is_valid(share.file) {
                 continue;
             }
-            self.lengthen_share(&share);
-            self.set_own_length(share.file, capacity_bytes);
+            self.extend_if_cheap(&share);
+            self.set_final_length(share.file, capacity_bytes);
             if !own_mark::is_valid(share.file) {
                 let _ = own_mark::set(share.file, size_max);
             }
@@ -49,12 +50,12 @@ impl OpenTarget {
 
     /// Makes one of several files of our own as long as it is to be, and cuts a single one inside
     /// of its last page.
-    fn set_own_length(&self, file: BorrowedFd<'_>, capacity_bytes: u64) {
+    fn set_final_length(&self, file: BorrowedFd<'_>, capacity_bytes: u64) {
         let Ok(stat) = fstat(file) else {
             return;
         };
         let found_bytes = stat.st_size as u64;
-        let mut wanted_bytes = self.further.file_bytes;
+        let mut wanted_bytes = self.kept_files.file_bytes;
         let mut is_cut = false;
         if self.part_of_file().is_none() {
             wanted_bytes = wanted_bytes.min(capacity_bytes);
@@ -63,6 +64,7 @@ impl OpenTarget {
                 && found_bytes == wanted_bytes.next_multiple_of(PAGE_BYTES);
         }
         if found_bytes < wanted_bytes || is_cut {
+            // A file that keeps its whole pages is usable; only its tool's length is missing.
             let _ = ftruncate(file, wanted_bytes);
         }
     }
@@ -70,7 +72,7 @@ impl OpenTarget {
     /// The largest size that a file of diskproof's own may have, in bytes.
     fn own_bytes_max(&self) -> u64 {
         if self.part_of_file().is_some() {
-            return self.further.largest_bytes;
+            return self.kept_files.largest_bytes;
         }
         match self.content {
             TargetContent::Scratch { capacity_bytes, .. } => capacity_bytes,
@@ -84,21 +86,23 @@ impl OpenTarget {
     pub fn lengthen(&self, size_bytes: u64) {
         if let TargetContent::Scratch { capacity_bytes, .. } = self.content {
             for share in self.shares(size_bytes.min(capacity_bytes)) {
-                self.lengthen_share(&share);
+                self.extend_if_cheap(&share);
             }
         }
     }
 
-    fn lengthen_share(&self, share: &FileShare<'_>) {
+    /// Makes a file as long as its share of the target ends, where its filesystem does that at
+    /// once.
+    fn extend_if_cheap(&self, share: &FileShare<'_>) {
         if let Some(filesystem) = &self.identity.filesystem {
-            scratch::lengthen(share.file, &filesystem.kind, share.end);
+            scratch::extend_if_cheap(share.file, &filesystem.kind, share.end);
         }
     }
 
     /// Gives a new scratch file this length, without content.
     pub fn set_length(&self, size_bytes: u64) -> Result<(), OpenError> {
         let result = if self.is_scratch() {
-            self.set_file_lengths(size_bytes)
+            self.truncate_files(size_bytes)
         } else {
             Err(Errno::INVAL)
         };
@@ -120,12 +124,12 @@ impl OpenTarget {
         };
         *capacity_bytes = *written_bytes;
         let bytes = *written_bytes;
-        self.set_file_lengths(bytes)
+        self.truncate_files(bytes)
             .map_err(self.failed("cut the scratch file"))
     }
 
     /// Makes the files as long as the first `size_bytes` of the target need, shorter or longer.
-    fn set_file_lengths(&self, size_bytes: u64) -> Result<(), Errno> {
+    fn truncate_files(&self, size_bytes: u64) -> Result<(), Errno> {
         self.shares(size_bytes)
             .try_for_each(|share| ftruncate(share.file, share.end))
     }
@@ -136,8 +140,47 @@ impl OpenTarget {
     pub fn reserve(&self, size_bytes: u64) {
         if let TargetContent::Scratch { capacity_bytes, .. } = &self.content {
             for share in self.shares(size_bytes.min(*capacity_bytes)) {
+                // Blocks that are not reserved are allocated when they are written.
                 let _ = fallocate(share.file, FallocateFlags::empty(), 0, share.end);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admit::{Intent, admit};
+    use crate::identity::probe::probe;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn file_that_is_cut_to_what_was_written_takes_no_more_writes() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let size_bytes = 8 * MIB;
+        let identity = probe(place.path()).unwrap();
+        let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let mut target = OpenTarget::open(admission).unwrap();
+        target.set_length(size_bytes).unwrap();
+        target.mark_written(3 * MIB);
+        assert_eq!(target.capacity_bytes(), size_bytes);
+        target.trim_to_written().unwrap();
+        assert_eq!(target.capacity_bytes(), 3 * MIB);
+        assert_eq!(fstat(target.fd()).unwrap().st_size as u64, 3 * MIB);
+    }
+
+    #[test]
+    fn length_of_a_file_of_the_user_is_never_set() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        file.as_file().set_len(MIB).unwrap();
+        let admission = admit(probe(file.path()).unwrap(), Intent::Read).unwrap();
+        let mut target = OpenTarget::open(admission).unwrap();
+        assert!(target.set_length(2 * MIB).is_err());
+        assert!(target.trim_to_written().is_err());
+        target.lengthen(2 * MIB);
+        target.reserve(2 * MIB);
+        target.set_final_lengths(2 * MIB);
+        assert_eq!(file.as_file().metadata().unwrap().len(), MIB);
     }
 }

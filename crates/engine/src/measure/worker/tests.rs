@@ -539,20 +539,20 @@ fn clock_jump_leaves_run_and_latencies_intact() {
 /// A process that was stopped just before the start learns of it after the start.
 #[test]
 fn interruption_before_the_start_does_not_move_the_start() {
-    const MS: u64 = 1_000_000;
+    const MILLISECOND_NS: u64 = 1_000_000;
     let interrupted = |clock: FakeClock| {
         let stop = Interruption {
-            start_ns: 400 * MS,
-            length_ns: 500 * MS,
+            start_ns: 400 * MILLISECOND_NS,
+            length_ns: 500 * MILLISECOND_NS,
             kind: InterruptionKind::Stopped,
             requests: 0,
         };
-        clock.move_to(1000 * MS);
+        clock.move_to(1000 * MILLISECOND_NS);
         clock.with_interruption(stop)
     };
     let schedule = WorkerSchedule {
-        start_ns: 1000 * MS,
-        measure_ns: 1000 * MS,
+        start_ns: 1000 * MILLISECOND_NS,
+        measure_ns: 1000 * MILLISECOND_NS,
         end_ns: u64::MAX / 2,
     };
     let (_, done) = read_moodily(Budget::with_steps(500), schedule, interrupted);

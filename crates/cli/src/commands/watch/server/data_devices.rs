@@ -8,14 +8,14 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Time to find the devices of the data, which takes milliseconds.
-const PROBE_WITHIN: Duration = Duration::from_secs(1);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The kernel names of the devices directly below the data, the log and the tablespaces. Fails
-/// where they cannot be found within [`PROBE_WITHIN`], with a sentence for the user: a disk that
+/// where they cannot be found within [`PROBE_TIMEOUT`], with a sentence for the user: a disk that
 /// hangs is a reason to watch it, not to wait for it.
 pub(super) fn find_data_devices(server: WatchedServer) -> Result<Vec<String>, String> {
     let search = Deferred::start_or_run("diskproof-probe", move || data_devices(&server));
-    match search.wait(PROBE_WITHIN) {
+    match search.wait(PROBE_TIMEOUT) {
         Waited::Done(devices) => devices,
         _ => Err("the disk of the data does not answer, so it is not compared".to_owned()),
     }

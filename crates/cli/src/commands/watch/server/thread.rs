@@ -13,7 +13,7 @@ const LEAD_MAX: Duration = Duration::from_millis(200);
 /// The lead of a short step is a fifth of it.
 const LEAD_DIVISOR: u32 = 5;
 /// Time between two looks at the order to end: a small part of the time that it has for that.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two attempts to connect again. Chosen, not measured.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
@@ -109,7 +109,7 @@ impl ServerThread {
             if time_left.is_zero() {
                 return;
             }
-            std::thread::sleep(time_left.min(LOOK_EVERY));
+            std::thread::sleep(time_left.min(POLL_INTERVAL));
         }
     }
 
