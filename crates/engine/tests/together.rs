@@ -319,11 +319,13 @@ fn slice_goes_on_on_each_target_where_it_was() {
         )
         .unwrap();
     let after = targets.each_ref().map(blocks);
-    for (target, written) in [(0, 0), (1, 8)] {
-        for block in 0..16 {
-            let has_changed = before[target][block] != after[target][block];
-            assert_eq!(has_changed, block == written, "{target}: {block}");
-        }
+    // A queue begins with up to three small requests, which write anywhere in a scratch file.
+    for (target, written, others_max) in [(0, 0, 0), (1, 8, 3)] {
+        let changed: Vec<usize> = (0..16)
+            .filter(|block| before[target][*block] != after[target][*block])
+            .collect();
+        assert!(changed.contains(&written), "{target}: {changed:?}");
+        assert!(changed.len() <= 1 + others_max, "{target}: {changed:?}");
     }
     assert_eq!(measured[0].engine.used, EngineKind::Sync);
     assert_eq!(measured[1].engine.used, EngineKind::Uring);
