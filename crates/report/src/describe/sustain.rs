@@ -96,8 +96,8 @@ fn cause_text(record: &Record, sustain: &SustainRecord, drop: &RateDrop) -> Stri
                 .to_owned()
         }
         DropCause::WriteCache => {
-            "a write cache: the load only wrote, and was fast again after a pause. A burst credit can \
-             look the same; a load that reads (--rw randread) tells"
+            "a write cache: the load only wrote, and was fast again after a pause. A burst credit \
+             can look the same; a load that reads (--rw randread) tells"
                 .to_owned()
         }
         DropCause::Heat => {
